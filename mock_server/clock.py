@@ -1,0 +1,105 @@
+"""The clocks of a world: real, standing until it is advanced, or scaled. Instants are epoch milliseconds (int)."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """What a world needs of a clock."""
+
+    kind: str
+    """``real``, ``manual`` or ``x<rate>``, as ``--clock`` names it."""
+
+    def now(self) -> int:
+        """The instant, epoch milliseconds."""
+
+    def advance(self, milliseconds: int) -> int:
+        """Move forward; time goes on from there in the clock's own way. Returns the new instant."""
+
+    def reset(self) -> None:
+        """Back to real time."""
+
+
+def _system() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class ScaledClock:
+    """Flows ``rate`` times as fast as real time, from the real instant at which it was made or reset."""
+
+    def __init__(self, rate: float) -> None:
+        self.rate = rate
+        self.kind = f"x{rate:g}"
+        self.reset()
+
+    def now(self) -> int:
+        """The instant, epoch milliseconds."""
+        return self._from + int((time.monotonic_ns() - self._since) * self.rate / 1_000_000)
+
+    def advance(self, milliseconds: int) -> int:
+        """Move forward and flow on from there."""
+        self._from += milliseconds
+        return self.now()
+
+    def reset(self) -> None:
+        """Back to the real instant."""
+        self._from, self._since = _system(), time.monotonic_ns()
+
+
+class RealClock:
+    """Real time, plus what it was advanced by."""
+
+    kind = "real"
+
+    def __init__(self) -> None:
+        self._ahead = 0
+
+    def now(self) -> int:
+        """The instant, epoch milliseconds."""
+        return _system() + self._ahead
+
+    def advance(self, milliseconds: int) -> int:
+        """Move forward and flow on from there."""
+        self._ahead += milliseconds
+        return self.now()
+
+    def reset(self) -> None:
+        """Back to real time."""
+        self._ahead = 0
+
+
+class ManualClock:
+    """Stands at the real instant at which it was made or reset until it is advanced."""
+
+    kind = "manual"
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def now(self) -> int:
+        """The instant, epoch milliseconds."""
+        return self._now
+
+    def advance(self, milliseconds: int) -> int:
+        """Move forward and stand there."""
+        self._now += milliseconds
+        return self._now
+
+    def reset(self) -> None:
+        """Stand at the present real instant."""
+        self._now = _system()
+
+
+def make_clock(kind: str) -> Clock:
+    """The clock that ``--clock`` names: ``real``, ``manual`` or ``x60``. Raises ``ValueError`` with the mend."""
+    if kind == "real":
+        return RealClock()
+    if kind == "manual":
+        return ManualClock()
+    scaled = re.fullmatch(r"x(\d+(?:\.\d+)?)", kind)
+    if scaled and float(scaled[1]) > 0:
+        return ScaledClock(float(scaled[1]))
+    raise ValueError(f"`{kind}` is no clock: use `real`, `manual`, or a rate such as `x60`")

@@ -1,0 +1,179 @@
+"""A world's machine at work: rows from the store, time from the clock, behaviour from the contract.
+
+Every entry settles first: all timers due by now fire, earliest first, at their own instant. So one step of 24 hours
+gives exactly what waiting would have given.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Any
+
+from mock_server.executor import Executor, Inputs, Outcome
+from mock_server.store import Change, MemoryStore, Queue, QueueQuery, Row, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from mock_server.clock import Clock
+    from openapi import Contract
+    from openapi.machine import Related, Trigger
+
+_MAX_FIRINGS = 64
+
+
+class Rows:
+    """What the contract says of rows: keys, defaults, unique sets and the queue. Shared by all worlds."""
+
+    def __init__(self, contract: Contract) -> None:
+        machine = contract.machine
+        if machine is None:
+            raise ValueError(f"{contract.name} has no state machine")
+        schemas = contract.document["components"]["schemas"]
+        entities = {name: schema for name, schema in schemas.items() if "x-row" in schema}
+        self.keys: dict[str, str] = {name: schema["x-row"]["key"] for name, schema in entities.items()}
+        self.defaults: dict[str, Row] = {
+            name: {column: item.get("default") for column, item in schema["properties"].items()}
+            for name, schema in entities.items()
+        }
+        self.unique: dict[str, tuple[str, ...]] = {machine.entity: machine.unique} if machine.unique else {}
+        self.queue: Queue | None = None
+        for operation in contract.operations.values():
+            listed = operation.document.get("x-list")
+            if listed:
+                states = frozenset(listed["from"])
+                self.queue = Queue(listed["entity"], states, listed["group"], tuple(listed["order"]))
+
+    def store(self) -> MemoryStore:
+        """An empty store for these rows."""
+        return MemoryStore(self.keys, self.unique, self.queue)
+
+
+class Engine:
+    """Operations, actions and timers of one world. Instants are epoch milliseconds."""
+
+    def __init__(
+        self, executor: Executor, rows: Rows, store: Store, clock: Clock, redact: Callable[[str], str] = str
+    ) -> None:
+        self.executor, self.machine, self.rows = executor, executor.machine, rows
+        self.store, self.clock = store, clock
+        self._functions: Inputs = {
+            "string": str,
+            "redact": lambda text: None if text is None else redact(text),
+        }
+
+    async def operate(
+        self, operation_id: str, *, caller: str, path: Mapping[str, Any], body: Mapping[str, Any] | None
+    ) -> Outcome:
+        """Perform an operation of the machine for ``caller`` (a runtimeInstanceId)."""
+        trigger = self.machine.operations[operation_id]
+        return await self._perform(trigger, {"caller": caller, "path": path, "body": body or {}})
+
+    async def act(self, action: str, params: Mapping[str, Any]) -> Outcome:
+        """Perform an action of the application: createJob (``params`` are the columns), cancelJob, rerunJob, revokeConsent."""
+        trigger = self.machine.actions[action]
+        inputs: Inputs = {"params": params, "body": params}
+        if trigger.each is None:
+            return await self._perform(trigger, inputs)
+        await self.settle()
+        outcome = Outcome(trigger.name, None, None)
+        for row in await self.store.rows(self.machine.entity):
+            inputs = {**inputs, **self._functions, self.machine.row: row, "now": self.clock.now()}
+            if self.executor.concerns(trigger, inputs):
+                outcome = await self._perform(trigger, inputs, row)
+        return outcome
+
+    async def settle(self) -> None:
+        """Fire every timer that is due by now, in due order."""
+        now = self.clock.now()
+        last: tuple[str, int] | None = None
+        firings = 0
+        while (due := await self.store.next_due()) is not None and due.instant <= now:
+            firings = firings + 1 if last == (due.key, due.instant) else 0
+            last = (due.key, due.instant)
+            if firings > _MAX_FIRINGS:
+                raise RuntimeError(f"timers of {due.key} fire for ever at {due.instant}")
+            row = await self.store.get(self.machine.entity, due.key)
+            if row is not None:
+                outcome = self.executor.fire(due, row, dict(self._functions))
+                await self._commit(row, outcome)
+
+    async def advance(self, milliseconds: int) -> int:
+        """Move the clock forward; everything due by then has happened when this returns the new instant."""
+        now = self.clock.advance(milliseconds)
+        await self.settle()
+        return now
+
+    async def job(self, key: str) -> Row | None:
+        """A row of the machine's entity as it is now."""
+        await self.settle()
+        return await self.store.get(self.machine.entity, key)
+
+    async def poll(self, query: QueueQuery) -> list[Row]:
+        """The first rows of the queue that match."""
+        await self.settle()
+        return await self.store.queue(query)
+
+    async def insert(self, entity: str, values: Mapping[str, Any]) -> Row:
+        """Store a new row, columns left out taking their defaults. Raises ``KeyError`` when the key exists already."""
+        row = self._row(entity, values, self.clock.now())
+        due = self.executor.due(row, row["id"]) if entity == self.machine.entity else None
+        if not await self.store.commit([Change(entity, None, row, due)]):
+            raise KeyError(row[self.rows.keys[entity]])
+        return row
+
+    async def reset(self) -> None:
+        """Remove every row; the clock goes back to real time."""
+        await self.store.clear()
+        self.clock.reset()
+
+    async def _perform(self, trigger: Trigger, inputs: Inputs, row: Row | None = None) -> Outcome:
+        await self.settle()
+        inputs = {**self._functions, **inputs, "now": self.clock.now()}
+        while True:
+            if trigger.find is not None:
+                row = await self.store.get(self.machine.entity, self.executor.key(trigger, inputs))
+                if row is None:
+                    return Outcome("find", trigger.find.otherwise, None)
+            inputs[self.machine.row] = row
+            for name in self.executor.related(trigger):
+                inputs[name] = await self._related(trigger.related[name], inputs)
+            outcome = self.executor.judge(trigger, inputs)
+            if await self._commit(row, outcome):
+                return outcome
+            if trigger.find is None and row is not None:
+                row = await self.store.get(self.machine.entity, row[self.rows.keys[self.machine.entity]])
+
+    async def _related(self, related: Related, inputs: Inputs) -> Row | None:
+        if related.unique:
+            where = {column: inputs["body"].get(column) for column in self.machine.unique}
+        else:
+            where = self.executor.where(related.name, inputs)
+        if None in where.values():
+            return None
+        return await self.store.find(related.entity, where)
+
+    async def _commit(self, old: Row | None, outcome: Outcome) -> bool:
+        """Store what an outcome changed and created; False when another was faster and the row must be judged again."""
+        changes = []
+        key = self.rows.keys[self.machine.entity]
+        if outcome.changed and outcome.row is not None:
+            due = self.executor.due(outcome.row, outcome.row[key])
+            changes.append(Change(self.machine.entity, old, outcome.row, due))
+        for entity, values in outcome.created.items():
+            row = outcome.created[entity] = self._row(entity, values, self.clock.now())
+            due = self.executor.due(row, row[key]) if entity == self.machine.entity else None
+            changes.append(Change(entity, None, row, due))
+        return not changes or await self.store.commit(changes)
+
+    def _row(self, entity: str, values: Mapping[str, Any], now: int) -> Row:
+        defaults = self.rows.defaults[entity]
+        given = {column: value for column, value in values.items() if value is not None and column in defaults}
+        row = {**defaults, **given}
+        key = self.rows.keys[entity]
+        if row[key] is None:
+            row[key] = f"{entity.lower()}-{secrets.token_hex(8)}"
+        for column in ("createdAt", "updatedAt"):
+            if column in row and row[column] is None:
+                row[column] = now
+        return row

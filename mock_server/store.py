@@ -1,0 +1,199 @@
+"""Where the rows of a world live. Rows are never changed in place: a transition replaces a row or loses the race."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Protocol
+
+from sortedcontainers import SortedList
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+Row = dict[str, Any]
+"""Column name to value, as ``components.schemas`` of the spec names them; instants are epoch milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A timer of a row: when it fires, the timer's place in the machine's order, and whose it is."""
+
+    instant: int
+    order: int
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One row replaced (``old`` is what was judged), created (``old`` None); ``due`` is its next timer."""
+
+    entity: str
+    old: Row | None
+    new: Row
+    due: Due | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A list that an operation serves (``x-list`` in the spec): rows in one of ``states``, grouped and ordered."""
+
+    entity: str
+    states: frozenset[str]
+    group: str
+    order: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QueueQuery:
+    """What of a queue is asked for; a filter that is None accepts every row (RT-POLL-12 to 14)."""
+
+    groups: frozenset[str]
+    limit: int
+    output_schema_versions: frozenset[str] | None = None
+    snapshot_versions: frozenset[str] | None = None
+
+
+class Store(Protocol):
+    """The rows of one world. A store may suspend; one that does must judge nothing between read and commit."""
+
+    async def get(self, entity: str, key: str) -> Row | None:
+        """The row with that primary key."""
+
+    async def find(self, entity: str, where: Mapping[str, Any]) -> Row | None:
+        """The row whose columns have these values, None where there is none; the columns are a unique set."""
+
+    async def rows(self, entity: str) -> Sequence[Row]:
+        """All rows of an entity, oldest first."""
+
+    async def commit(self, changes: Sequence[Change]) -> bool:
+        """Apply all changes or none: False when a row is no longer the one that was judged, or exists already."""
+
+    async def next_due(self) -> Due | None:
+        """The earliest timer (by instant, then the machine's order, then key)."""
+
+    async def queue(self, query: QueueQuery) -> list[Row]:
+        """The first rows of the queue that match, in its order."""
+
+    async def clear(self) -> None:
+        """Remove every row."""
+
+
+class MemoryStore:
+    """Rows in dictionaries. No method ever suspends, so that on one event loop nothing comes between judge and commit."""
+
+    def __init__(self, keys: Mapping[str, str], unique: Mapping[str, tuple[str, ...]], queue: Queue | None) -> None:
+        """``keys``: primary key column by entity; ``unique``: a further unique set of columns, null counting as different."""
+        self._keys, self._unique, self._queue = keys, unique, queue
+        self._clear()
+
+    def _clear(self) -> None:
+        self._rows: dict[str, dict[str, Row]] = {entity: {} for entity in self._keys}
+        self._by_unique: dict[str, dict[tuple[Any, ...], Row]] = {entity: {} for entity in self._unique}
+        self._due: dict[tuple[str, str], tuple[int, int, str]] = {}
+        self._timers: SortedList = SortedList()
+        self._groups: dict[str, SortedList] = {}
+
+    async def clear(self) -> None:
+        """Remove every row."""
+        self._clear()
+
+    async def get(self, entity: str, key: str) -> Row | None:
+        """The row with that primary key."""
+        return self._rows[entity].get(key)
+
+    async def find(self, entity: str, where: Mapping[str, Any]) -> Row | None:
+        """The row whose columns have these values."""
+        columns = tuple(where)
+        if columns == (self._keys[entity],):
+            return self._rows[entity].get(next(iter(where.values())))
+        if set(columns) == set(self._unique.get(entity, ())):
+            return self._by_unique[entity].get(tuple(where[column] for column in self._unique[entity]))
+        raise LookupError(f"{entity} has no unique set of the columns {', '.join(columns)}")
+
+    async def rows(self, entity: str) -> Sequence[Row]:
+        """All rows of an entity, oldest first."""
+        return list(self._rows[entity].values())
+
+    async def commit(self, changes: Sequence[Change]) -> bool:
+        """Apply all changes or none."""
+        for change in changes:
+            if self._rows[change.entity].get(change.new[self._keys[change.entity]]) is not change.old:
+                return False
+            values = self._unique_values(change.entity, change.new)
+            if values is not None and self._by_unique[change.entity].get(values) is not change.old:
+                return False
+        for change in changes:
+            self._apply(change)
+        return True
+
+    def _unique_values(self, entity: str, row: Row) -> tuple[Any, ...] | None:
+        columns = self._unique.get(entity)
+        if not columns:
+            return None
+        values = tuple(row.get(column) for column in columns)
+        return None if None in values else values
+
+    def _apply(self, change: Change) -> None:
+        entity, old, new = change.entity, change.old, change.new
+        key = new[self._keys[entity]]
+        self._rows[entity][key] = new
+        values = self._unique_values(entity, new)
+        if values is not None:
+            self._by_unique[entity][values] = new
+        if self._queue is not None and entity == self._queue.entity:
+            self._requeue(self._queue, old, new)
+        before = self._due.pop((entity, key), None)
+        if before is not None:
+            self._timers.remove(before)
+        if change.due is not None:
+            entry = (change.due.instant, change.due.order, key)
+            self._due[entity, key] = entry
+            self._timers.add(entry)
+
+    def _requeue(self, queue: Queue, old: Row | None, new: Row) -> None:
+        # The row itself rides along behind its order; the key in the order is unique, so rows are never compared.
+        if old is not None and old["status"] in queue.states:
+            self._groups[old[queue.group]].remove((*(old[column] for column in queue.order), _Carried(old)))
+        if new["status"] in queue.states:
+            group = self._groups.setdefault(new[queue.group], SortedList())
+            group.add((*(new[column] for column in queue.order), _Carried(new)))
+
+    async def next_due(self) -> Due | None:
+        """The earliest timer."""
+        return Due(*self._timers[0]) if self._timers else None
+
+    async def queue(self, query: QueueQuery) -> list[Row]:
+        """The first rows of the queue that match, in its order."""
+        groups = [self._groups[name] for name in query.groups if name in self._groups]
+        entries: Iterable[Any] = groups[0] if len(groups) == 1 else heapq.merge(*groups)
+        rows = (entry[-1].row for entry in entries)
+        if query.output_schema_versions is not None or query.snapshot_versions is not None:
+            rows = (row for row in rows if self._readable(row, query))
+        return list(islice(rows, query.limit))
+
+    def _readable(self, row: Row, query: QueueQuery) -> bool:
+        schemas, versions = query.output_schema_versions, query.snapshot_versions
+        if schemas is not None and row["outputSchemaVersion"] not in schemas:
+            return False
+        snapshot = self._rows["Snapshot"].get(row["snapshotId"])
+        return versions is None or snapshot is None or snapshot["snapshotVersion"] in versions
+
+
+class _Carried:
+    """A row at the end of a sort key; equal to every other, so that the keys before it decide alone."""
+
+    __slots__ = ("row",)
+
+    def __init__(self, row: Row) -> None:
+        self.row = row
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Carried)
+
+    def __lt__(self, other: _Carried) -> bool:
+        return False
+
+    def __hash__(self) -> int:
+        return 0

@@ -1,0 +1,156 @@
+"""A whole contract: the specification of one API, ready for those who serve, judge or draw it."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from openapi.bundling import bundle
+from openapi.documents import Document, at_pointer, escape
+from openapi.machine import Machine, MachineError, build
+from openapi.problems import Problem, SpecError
+from openapi.register import Place, Register
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+SPECS = Path(__file__).parent
+NAMES = ("runtime-api", "runtime-health", "control")
+METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
+_MACHINE = "/x-state-machine"
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorCode:
+    """One row of ``x-errors``: an error code with its HTTP status and whether repeating the call can help."""
+
+    code: str
+    status: int
+    retryable: bool
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation; ``statuses`` are the documented HTTP statuses, ``served`` false while it only answers 501."""
+
+    id: str
+    method: str
+    path: str
+    statuses: tuple[int, ...]
+    served: bool
+    document: Mapping[str, Any]
+
+
+class Contract:
+    """One API's specification.
+
+    ``document`` is the bundled OpenAPI document as plain data (references to other files are inlined, references to
+    ``#/components`` stay). ``source`` is the file with its lines; it is None for a document that was changed in memory.
+    Raises :class:`SpecError` from the constructors where the text can't be used.
+    """
+
+    def __init__(self, name: str, document: dict[str, Any], source: Document | None = None) -> None:
+        self.name, self.document, self.source = name, document, source
+        self.machine: Machine | None = None
+        if "x-state-machine" in document:
+            try:
+                self.machine = build(document["x-state-machine"])
+            except MachineError as error:
+                raise SpecError([self.problem(_MACHINE + at, what, mend) for at, what, mend in error.faults]) from None
+
+    @classmethod
+    def read(cls, path: Path, name: str | None = None) -> Contract:
+        """Read a specification file."""
+        source = Document.read(path)
+        return cls(name or path.stem, bundle(source, skip=("x-requirements",)), source)
+
+    @property
+    def path(self) -> Path:
+        """The file; for a document changed in memory the packaged one of the same name."""
+        return self.source.path if self.source else SPECS / f"{self.name}.yaml"
+
+    def problem(self, pointer: str, message: str, mend: str) -> Problem:
+        """A problem at a place of this specification."""
+        if self.source:
+            return self.source.problem(pointer, message, mend)
+        return Problem(self.path, 1, pointer, message, mend)
+
+    @cached_property
+    def errors(self) -> Mapping[str, ErrorCode]:
+        """The error codes by name."""
+        rows = self.document.get("x-errors", {})
+        return {code: ErrorCode(code, row["status"], row["retryable"], row["description"]) for code, row in rows.items()}
+
+    @cached_property
+    def limits(self) -> Mapping[str, int]:
+        """The numbers of ``x-limits``."""
+        limits: dict[str, int] = self.document.get("x-limits", {})
+        return limits
+
+    @cached_property
+    def operations(self) -> Mapping[str, Operation]:
+        """The operations by their operationId."""
+        found = {}
+        for path, item in self.document.get("paths", {}).items():
+            for method in METHODS:
+                if method in item:
+                    operation = item[method]
+                    statuses = tuple(int(status) for status in operation["responses"] if status != "default")
+                    served = operation.get("x-served", True)
+                    id_ = operation["operationId"]
+                    found[id_] = Operation(id_, method.upper(), path, statuses, served, operation)
+        return found
+
+    def resolve(self, item: Mapping[str, Any]) -> dict[str, Any]:
+        """The item itself, or what its ``$ref`` leads to. Raises ``KeyError`` for a reference to nowhere."""
+        while "$ref" in item:
+            item = at_pointer(self.document, item["$ref"].removeprefix("#"))
+        return dict(item)
+
+    @cached_property
+    def register(self) -> Register:
+        """Every rule of ``x-requirements``, with the places that state it."""
+        rows = self.document.get("x-requirements", {})
+        home = self.path
+        if set(rows) == {"$ref"}:
+            source = Document.read(self.path.parent / rows["$ref"])
+            rows, home = source.data, source.path
+        places: dict[str, list[Place]] = {}
+        for pointer, ids in self.stated():
+            line = self.source.line(pointer) if self.source else 1
+            for id_ in ids:
+                places.setdefault(id_, []).append(Place(self.path, line, pointer))
+        unknown = [id_ for id_ in places if id_ not in rows]
+        if unknown:
+            first = {id_: places[id_][0].pointer for id_ in unknown}
+            mend = f"add it to {home.name} or correct the id"
+            raise SpecError([self.problem(at, f"`{id_}` is not in the register", mend) for id_, at in first.items()])
+        return Register(rows, places)
+
+    def stated(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Each place (JSON Pointer) that states rules, with their ids."""
+        stack: list[tuple[str, Any]] = [("", self.document)]
+        while stack:
+            pointer, node = stack.pop()
+            if isinstance(node, dict):
+                if "x-rules" in node:
+                    yield pointer, tuple(node["x-rules"])
+                stack += [
+                    (f"{pointer}/{escape(str(key))}", value)
+                    for key, value in reversed(node.items())
+                    if key not in ("x-state-machine", "x-requirements", "x-rules")
+                ]
+            elif isinstance(node, list):
+                stack += [(f"{pointer}/{i}", item) for i, item in enumerate(node)]
+        if self.machine:
+            yield from ((_MACHINE + pointer, ids) for pointer, ids in self.machine.places() if ids)
+
+
+@functools.cache
+def load(name: str = "runtime-api", path: Path | None = None) -> Contract:
+    """The packaged contract ``name``, or the one in the file ``path``; read once. Raises :class:`SpecError`."""
+    return Contract.read(path or SPECS / f"{name}.yaml", name)
