@@ -1,0 +1,148 @@
+"""Whether a specification is sound: valid OpenAPI, valid examples, a sound machine, and the house rules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import jsonschema_rs
+from openapi_spec_validator import OpenAPIV30SpecValidator
+
+from openapi.analysis import analyse
+from openapi.contract import METHODS, Contract
+from openapi.documents import escape
+from openapi.problems import Problem, SpecError
+from openapi.schemas import to_json_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+
+def lint(path: Path) -> list[Problem]:
+    """Every problem of the specification in the file ``path``, in the file's order; empty when it is sound."""
+    try:
+        contract = Contract.read(path)
+    except SpecError as error:
+        return error.problems
+    problems = [*(contract.source.duplicate_keys() if contract.source else ()), *_openapi(contract)]
+    if not problems:  # the house rules read a document that is valid OpenAPI
+        for rule in RULES:
+            problems += rule(contract)
+    return sorted(set(problems), key=lambda problem: (str(problem.file), problem.line, problem.pointer))
+
+
+def _openapi(contract: Contract) -> Iterator[Problem]:
+    version = str(contract.document.get("openapi", ""))
+    if not version.startswith("3.0."):
+        yield contract.problem("/openapi", f"is OpenAPI `{version}`", "write OpenAPI 3.0.x")
+        return
+    try:
+        errors = list(OpenAPIV30SpecValidator(contract.document).iter_errors())
+    except Exception as error:  # noqa: BLE001 - the validator raises what its resolver raises on broken references
+        yield contract.problem("", f"can't be validated: {error}", "correct the reference")
+        return
+    for error in errors:
+        path: Any = getattr(error, "absolute_path", ())
+        pointer = "".join(f"/{escape(str(token))}" for token in path)
+        yield contract.problem(pointer, str(error.message), "see the OpenAPI 3.0 specification")
+
+
+def _references(contract: Contract) -> Iterator[Problem]:
+    """Every reference leads somewhere, every component is referred to."""
+    used: set[str] = set()
+    for pointer, node in _nodes(contract.document, inside_examples=True):
+        if isinstance(node, dict) and isinstance(node.get("$ref"), str):
+            used.add(node["$ref"])
+            try:
+                contract.resolve(node)
+            except KeyError:
+                yield contract.problem(pointer, f"`{node['$ref']}` leads nowhere", "correct the reference")
+    for kind, items in contract.document.get("components", {}).items():
+        for name, item in items.items():
+            if kind != "securitySchemes" and f"#/components/{kind}/{name}" not in used and "x-row" not in item:
+                yield contract.problem(f"/components/{kind}/{name}", f"nothing refers to `{name}`", "use it or drop it")
+
+
+def _examples(contract: Contract) -> Iterator[Problem]:
+    """Every example of a body or schema is valid by its schema."""
+    for pointer, node in _nodes(contract.document):
+        if not isinstance(node, dict) or "schema" not in node and "example" not in node:
+            continue
+        schema = node.get("schema", node)
+        examples = {f"{pointer}/example": node["example"]} if "example" in node else {}
+        for name, example in (node.get("examples") or {}).items():
+            examples[f"{pointer}/examples/{escape(name)}"] = contract.resolve(example)["value"]
+        validator = None
+        for place, example in examples.items():
+            validator = validator or jsonschema_rs.Draft202012Validator(to_json_schema(schema, contract.document))
+            for error in validator.iter_errors(example):
+                yield contract.problem(place, f"the example is not valid: {error.message}", "correct the example")
+
+
+def _operations(contract: Contract) -> Iterator[Problem]:
+    """Operations document their errors by code, each under its own status."""
+    for path, item in contract.document["paths"].items():
+        for method in METHODS:
+            operation = item.get(method)
+            if operation is None or not contract.errors:
+                continue
+            pointer = f"/paths/{escape(path)}/{method}"
+            wanted = {"400", "401", "500"} | ({"413", "415"} if "requestBody" in operation else set())
+            for status in sorted(wanted - set(operation["responses"])):
+                yield contract.problem(pointer, f"{operation['operationId']} does not document {status}", "add it")
+            for status, response in operation["responses"].items():
+                codes = contract.resolve(response).get("x-error-codes")
+                place = f"{pointer}/responses/{status}"
+                if int(status) >= 400 and not codes:
+                    yield contract.problem(place, f"{status} names no error code", "add x-error-codes")
+                for code in codes or ():
+                    if code not in contract.errors:
+                        yield contract.problem(place, f"`{code}` is no code of x-errors", "add the code there")
+                    elif contract.errors[code].status != int(status):
+                        yield contract.problem(place, f"`{code}` has another status in x-errors", "correct one of the two")
+
+
+def _machine(contract: Contract) -> Iterator[Problem]:
+    """The machine is sound."""
+    for pointer, message, mend in analyse(contract):
+        yield contract.problem(f"/x-state-machine{pointer}", message, mend)
+
+
+def _register(contract: Contract) -> Iterator[Problem]:
+    """Ids that are stated exist; rules that a server shows over HTTP are stated somewhere in the specification."""
+    if "x-requirements" not in contract.document:
+        return
+    try:
+        register = contract.register
+    except SpecError as error:
+        yield from error.problems
+        return
+    for rule in register.values():
+        if rule.bound == "server" and not rule.not_observable and not rule.places:
+            yield contract.problem("/x-requirements", f"`{rule.id}` is stated nowhere", "name it where the spec states it")
+
+
+RULES: tuple[Callable[[Contract], Iterator[Problem]], ...] = (
+    _references,
+    _examples,
+    _operations,
+    _machine,
+    _register,
+)
+
+
+def _nodes(document: Any, *, inside_examples: bool = False) -> Iterator[tuple[str, Any]]:
+    """Every value of the document with its pointer, the machine and the register left out."""
+    skipped = {"x-state-machine", "x-requirements"} | (set() if inside_examples else {"example", "examples"})
+    stack: list[tuple[str, Any]] = [("", document)]
+    while stack:
+        pointer, node = stack.pop()
+        yield pointer, node
+        if isinstance(node, dict):
+            stack += [
+                (f"{pointer}/{escape(str(key))}", value)
+                for key, value in node.items()
+                if key not in skipped
+            ]
+        elif isinstance(node, list):
+            stack += [(f"{pointer}/{i}", item) for i, item in enumerate(node)]
