@@ -1,0 +1,91 @@
+"""What passes between the request judgement and the handlers. Handlers know nothing of the web framework."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from mock_server.worlds import World
+
+
+@dataclass(slots=True)
+class Call:
+    """A request that passed judgement: values are parsed, defaults filled in, integers are ``int``."""
+
+    world: World
+    operation_id: str
+    caller: str
+    """The body's ``runtimeInstanceId`` where the operation has one, otherwise the header's (RT-AUTH-52); "" without."""
+    path: Mapping[str, str]
+    query: Mapping[str, Any]
+    body: Any
+
+
+@dataclass(slots=True)
+class Answer:
+    """What a handler answers; ``body`` None is an empty body."""
+
+    status: int
+    body: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Violation:
+    """One rule that a request breaks, as an entry of ``details`` (RT-ERR-65)."""
+
+    location: str
+    rule: str
+    expected: Any
+    actual: Any
+    message: str
+
+    def entry(self) -> dict[str, Any]:
+        """The entry of the error body."""
+        return {
+            "location": self.location,
+            "rule": self.rule,
+            "expected": self.expected,
+            "actual": self.actual,
+            "message": self.message,
+        }
+
+
+class Refusal(Exception):  # noqa: N818 - a refusal is an answer, not a fault
+    """A request is refused: ``code`` is one of ``x-errors``, or for the control plane an HTTP status."""
+
+    def __init__(
+        self,
+        code: str | int,
+        message: str,
+        details: list[Violation] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        self.code, self.message = code, message
+        self.details, self.headers = details or [], dict(headers or {})
+        super().__init__(message)
+
+
+if TYPE_CHECKING:
+    Handler = Callable[[Call], Awaitable[Answer]]
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One request and its answer on their way; the journal keeps it. Times are the world's, epoch milliseconds."""
+
+    world: World
+    method: str
+    path: str
+    at: int
+    operation_id: str | None = None
+    caller: str | None = None
+    job_id: str | None = None
+    request_body: bytes = b""
+    status: int = 0
+    error_code: str | None = None
+    details: list[Violation] = field(default_factory=list)
+    response_body: bytes = b""

@@ -1,0 +1,310 @@
+"""The request judgement, compiled once from Connexion's operations: what is asked for, in the order of ``x-judgement``.
+
+Stock Connexion builds validators, wrappers and decorators anew for each request, finds 404 and 405 before 401, reports
+one violation only, answers 500 to a body that is not UTF-8 or nested deeply, and refuses ``1.0`` for an integer. Here
+everything that depends on the operation alone is made at start-up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
+
+import jsonschema_rs
+import orjson
+
+from mock_server.calls import Call, Refusal, Violation
+from mock_server.violations import body_violations, missing_parameter, parameter_violations, unreadable
+from openapi.schemas import to_json_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from mock_server.calls import Exchange
+
+JSON = "application/json"
+
+
+class Parameter:
+    """A header, query or path parameter with its compiled schema."""
+
+    def __init__(self, document: Mapping[str, Any], parameter: Mapping[str, Any]) -> None:
+        self.name: str = parameter["name"]
+        self.kind: str = parameter["in"]
+        self.required = bool(parameter.get("required"))
+        schema = to_json_schema(parameter["schema"], document)
+        self.default = schema.get("default")
+        self._type = schema.get("type")
+        self._validator = jsonschema_rs.Draft202012Validator(schema, validate_formats=True)
+
+    def judge(self, text: str | None, exchange: Exchange, violations: list[Violation]) -> Any:
+        """The value; what it breaks is added to ``violations``."""
+        if text is None:
+            if self.required:
+                violations.append(missing_parameter(self.name, self.kind))
+            return self.default
+        value = self._parsed(text)
+        if not self._validator.is_valid(value):
+            violations += parameter_violations(self._validator.iter_errors(value), self.name, exchange.world.redactor)
+        return value
+
+    def _parsed(self, text: str) -> Any:
+        if self._type in ("integer", "number", "boolean"):
+            try:
+                return orjson.loads(text)
+            except orjson.JSONDecodeError:
+                return text
+        return text
+
+
+class OperationJudge:
+    """Judges the requests of one operation. ``caller_header`` is the parameter that names who asks, if there is one."""
+
+    def __init__(self, operation_id: str, document: Mapping[str, Any], operation: Any, limit: int) -> None:
+        self.operation_id, self.limit = operation_id, limit
+        parameters = [Parameter(document, item) for item in operation.parameters]
+        self.headers = [(item, item.name.lower().encode()) for item in parameters if item.kind == "header"]
+        self.query = [item for item in parameters if item.kind == "query"]
+        self.path = [item for item in parameters if item.kind == "path"]
+        self.has_body = bool(operation.request_body)
+        self.body_required = bool(operation.request_body.get("required")) if self.has_body else False
+        self.caller_in_body = False
+        if self.has_body:
+            schema = operation.request_body["content"][JSON]["schema"]
+            json_schema = to_json_schema(schema, document)
+            self.validator = jsonschema_rs.Draft202012Validator(json_schema, validate_formats=True)
+            self.normalise = compile_normaliser(json_schema)
+            self.forbidden = frozenset(name.lower() for name in _resolved(schema, document).get("x-forbidden-names", ()))
+            self.secret = frozenset(_secret_names(document))
+            self.caller_in_body = "runtimeInstanceId" in _properties(json_schema)
+
+    async def judge(self, scope: Any, receive: Any, exchange: Exchange, path: Mapping[str, str]) -> Call:
+        """The call that the request makes. Raises :class:`Refusal` with every violation of the first step that refuses."""
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        violations: list[Violation] = []
+        caller = ""
+        for parameter, name in self.headers:
+            raw = headers.get(name)
+            text = raw.decode("latin-1") if raw is not None else None
+            caller = parameter.judge(text, exchange, violations) or caller
+        self._judge_path(path, exchange)
+        query = self._judge_query(scope, exchange, violations)
+        if violations and not self.has_body:
+            raise refused(violations)
+        body = await self._judge_body(headers, receive, exchange, violations) if self.has_body else None
+        if self.caller_in_body and body is not None:
+            caller = body["runtimeInstanceId"]
+        exchange.caller = caller or None
+        exchange.job_id = path.get("jobId")
+        return Call(exchange.world, self.operation_id, caller, path, query, body)
+
+    def _judge_path(self, path: Mapping[str, str], exchange: Exchange) -> None:
+        broken: list[Violation] = []
+        for parameter in self.path:
+            parameter.judge(path.get(parameter.name), exchange, broken)
+        if broken:  # an id that can't be one is a path that does not exist (RT-ERR-79)
+            raise Refusal("NOT_FOUND", "No such path: an id in it has a form that no id has.")
+
+    def _judge_query(self, scope: Any, exchange: Exchange, violations: list[Violation]) -> dict[str, Any]:
+        if not self.query:
+            return {}
+        given = parse_qs(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
+        return {
+            item.name: item.judge(given[item.name][-1] if item.name in given else None, exchange, violations)
+            for item in self.query
+        }
+
+    async def _judge_body(
+        self, headers: dict[bytes, bytes], receive: Any, exchange: Exchange, violations: list[Violation]
+    ) -> Any:
+        # A fault of the header is answered 400 before media type and size are judged; the body's own violations are
+        # listed with it where the body can be read at all.
+        raw, size_refused = await read_body(headers, receive, self.limit)
+        exchange.request_body = raw
+        media = judge_media_type(headers.get(b"content-type"), raw)
+        if violations and (media or size_refused):
+            raise refused(violations)
+        if media or size_refused:
+            raise media or Refusal("PAYLOAD_TOO_LARGE", f"The body is larger than {self.limit} bytes.")
+        if not raw and not self.body_required and not violations:
+            return None
+        body = self._parsed(raw, violations)
+        if not self.validator.is_valid(body):
+            redactor = exchange.world.redactor
+            violations += body_violations(self.validator.iter_errors(body), redactor, self.secret)
+        if self.forbidden:
+            violations += _forbidden(body, self.forbidden, "")
+        if violations:
+            raise refused(violations)
+        return self.normalise(body)
+
+    @staticmethod
+    def _parsed(raw: bytes, violations: list[Violation]) -> Any:
+        try:
+            return orjson.loads(raw)
+        except orjson.JSONDecodeError as error:
+            raise refused([*violations, _unreadable(raw, error)]) from None
+
+
+def refused(violations: list[Violation]) -> Refusal:
+    """The 400 that lists every violation (RT-ERR-66)."""
+    message = "The request breaks the contract: " + "; ".join(item.message for item in violations[:5])
+    if len(violations) > 5:
+        message += f"; and {len(violations) - 5} more"
+    return Refusal("INVALID_REQUEST", message + ".", violations)
+
+
+def judge_media_type(content_type: bytes | None, raw: bytes) -> Refusal | None:
+    """The 415 of a body that is not JSON by its content type; None where it is, or where there is nothing to type."""
+    if content_type is None:
+        if not raw:
+            return None
+        return Refusal("UNSUPPORTED_MEDIA_TYPE", f"The body has no content type; send `content-type: {JSON}`.")
+    if content_type == b"application/json":
+        return None
+    media, *parameters = (part.strip().lower() for part in content_type.decode("latin-1").split(";"))
+    charsets = [item.partition("=")[2].strip('" ') for item in parameters if item.startswith("charset")]
+    if media == JSON and all(charset in ("utf-8", "utf8") for charset in charsets):
+        return None
+    return Refusal("UNSUPPORTED_MEDIA_TYPE", f"The body's content type is not accepted; send `content-type: {JSON}` in UTF-8.")
+
+
+async def read_body(headers: dict[bytes, bytes], receive: Any, limit: int) -> tuple[bytes, bool]:
+    """The body, and whether it is over ``limit`` bytes; no more than that is ever kept.
+
+    What is over is read on for a moment, so that a client that is still sending gets to read the answer.
+    """
+    message = await receive()
+    raw: bytes = message.get("body", b"")
+    size = len(raw)
+    if not message.get("more_body"):
+        return (raw, False) if size <= limit else (raw[:limit], True)
+    chunks = [raw]
+    while message.get("more_body") and size <= limit:
+        message = await receive()
+        chunks.append(message.get("body", b""))
+        size += len(chunks[-1])
+    if size > limit:
+        await _drain(receive, message)
+        return b"".join(chunks)[:limit], True
+    return b"".join(chunks), False
+
+
+async def _drain(receive: Any, message: Any, most: int = 64 * 2**20, seconds: float = 2) -> None:
+    drained = 0
+    try:
+        async with asyncio.timeout(seconds):
+            while message.get("more_body") and drained < most:
+                message = await receive()
+                drained += len(message.get("body", b""))
+    except TimeoutError:
+        return
+
+
+def _unreadable(raw: bytes, error: orjson.JSONDecodeError) -> Violation:
+    if not raw.strip():
+        return unreadable("empty", "a JSON body", None, "the body is empty; send a JSON object")
+    try:
+        raw.decode()
+    except UnicodeDecodeError as undecodable:
+        at = f"byte {undecodable.start + 1}"
+        return unreadable("utf8", "UTF-8", at, f"the body is not UTF-8 at {at}")
+    # The parser's own words, without the text around the place: it could be a secret.
+    reason, at = str(error.args[0]).split(":", 1)[0], f"line {error.lineno}, column {error.colno}"
+    rule = "depth" if "depth" in reason else "json"
+    return unreadable(rule, "well-formed JSON", at, f"the body is not well-formed JSON at {at}: {reason}")
+
+
+def _forbidden(value: Any, names: frozenset[str], place: str) -> list[Violation]:
+    found: list[Violation] = []
+    if isinstance(value, dict):
+        for key, item in value.items():
+            pointer = f"{place}/{key}"
+            if key.lower() in names:
+                message = f"{pointer} must not be there: keys never travel here"
+                found.append(Violation(pointer, "x-forbidden-names", "no such property", "[redacted]", message))
+            found += _forbidden(item, names, pointer)
+    elif isinstance(value, list):
+        for i, item in enumerate(value):
+            found += _forbidden(item, names, f"{place}/{i}")
+    return found
+
+
+def _resolved(schema: Mapping[str, Any], document: Mapping[str, Any]) -> Mapping[str, Any]:
+    if "$ref" in schema:
+        resolved: Mapping[str, Any] = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+        return resolved
+    return schema
+
+
+def _properties(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
+    root = root or schema
+    if "$ref" in schema:
+        return _properties(root["$defs"][schema["$ref"].rpartition("/")[2]], root)
+    properties: Mapping[str, Any] = schema.get("properties", {})
+    return properties
+
+
+def _secret_names(document: Mapping[str, Any]) -> set[str]:
+    """Properties marked ``x-secret`` anywhere in the specification."""
+    return {
+        name
+        for schema in document["components"]["schemas"].values()
+        for name, item in schema.get("properties", {}).items()
+        if item.get("x-secret")
+    }
+
+
+def compile_normaliser(schema: Mapping[str, Any]) -> Callable[[Any], Any]:
+    """A function that gives a valid value with ``1.0`` made 1 where the schema says integer, and defaults filled in."""
+    return _normaliser(schema, schema, ()) or (lambda value: value)
+
+
+def _normaliser(
+    schema: Mapping[str, Any], root: Mapping[str, Any], trail: tuple[str, ...]
+) -> Callable[[Any], Any] | None:
+    reference = schema.get("$ref")
+    if reference is not None:
+        if reference in trail:
+            return None
+        return _normaliser(root["$defs"][reference.rpartition("/")[2]], root, (*trail, reference))
+    parts = [part for item in schema.get("allOf", ()) if (part := _normaliser(item, root, trail))]
+    types = schema.get("type", ())
+    if "integer" in ([types] if isinstance(types, str) else types):
+        parts.append(_whole)
+    if "items" in schema and (each := _normaliser(schema["items"], root, trail)):
+        parts.append(lambda value: [each(item) for item in value] if isinstance(value, list) else value)
+    if "properties" in schema:
+        parts += _object(schema["properties"], root, trail)
+    if len(parts) <= 1:
+        return parts[0] if parts else None
+
+    def all_of(value: Any) -> Any:
+        for part in parts:
+            value = part(value)
+        return value
+
+    return all_of
+
+
+def _whole(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _object(
+    properties: Mapping[str, Any], root: Mapping[str, Any], trail: tuple[str, ...]
+) -> list[Callable[[Any], Any]]:
+    changes = [(name, part) for name, item in properties.items() if (part := _normaliser(item, root, trail))]
+    defaults = [(name, item["default"]) for name, item in properties.items() if "default" in item]
+
+    def normalise(value: Any) -> Any:
+        if isinstance(value, dict):
+            for name, change in changes:
+                if name in value:
+                    value[name] = change(value[name])
+            for name, default in defaults:
+                value.setdefault(name, default)
+        return value
+
+    return [normalise] if changes or defaults else []
