@@ -1,0 +1,137 @@
+"""The control plane: provider states, worlds and the journal, served from ``control.yaml`` with the same judgement."""
+
+from __future__ import annotations
+
+from hmac import compare_digest
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import openapi
+from mock_server.app import Api, Errors
+from mock_server.calls import Answer, Exchange, Refusal
+from mock_server.provider_states import ProviderStates
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mock_server.calls import Call, Handler
+    from mock_server.worlds import World, Worlds
+
+BASE_PATH = "/__control__"
+
+
+class ControlErrors(Errors):
+    """The control plane's error body: ``{"error": "..."}``."""
+
+    def answer(self, refusal: Refusal, exchange: Exchange) -> Answer:
+        """The refusal's answer, without secrets."""
+        code = self.codes[str(refusal.code)]
+        body: dict[str, Any] = {"error": exchange.world.redactor.text(refusal.message)}
+        if refusal.details:
+            body["details"] = [violation.entry() for violation in refusal.details]
+        exchange.error_code = code.code
+        return Answer(code.status, body, refusal.headers)
+
+
+class Guard:
+    """Keeps strangers out of the control plane: another site's page, a rebound host name, a caller without the token."""
+
+    def __init__(self, hosts: frozenset[str], token: str | None) -> None:
+        """``hosts`` are the names under which the mock may be called, without port; ``token`` None asks for none."""
+        self.hosts, self.token = hosts, token
+
+    def judge(self, _path: str, headers: Mapping[bytes, bytes], _exchange: Exchange) -> None:
+        """Raises :class:`Refusal` FORBIDDEN or UNAUTHORIZED."""
+        host = headers.get(b"host", b"").decode("latin-1")
+        origin = headers.get(b"origin", b"").decode("latin-1")
+        if _name(host) not in self.hosts:
+            raise Refusal("FORBIDDEN", "the Host of the request is not this mock's; call it by its own address")
+        if origin and (_name(origin.partition("://")[2]) not in self.hosts or origin.partition("://")[2] != host):
+            raise Refusal("FORBIDDEN", "the Origin of the request is a stranger's; the control plane serves no other site")
+        if self.token is None:
+            return
+        given = headers.get(b"authorization", b"").decode("latin-1").removeprefix("Bearer ")
+        if not compare_digest(given.encode(), self.token.encode()):
+            raise Refusal("UNAUTHORIZED", "send `Authorization: Bearer <control token>`")
+
+
+def _name(host: str) -> str:
+    """A host without its port."""
+    return host.rpartition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0]
+
+
+class Control:
+    """Handlers of the control plane, over all worlds of one server."""
+
+    def __init__(self, worlds: Worlds, guard: Guard) -> None:
+        contract = openapi.load("control")
+        self.worlds = worlds
+        self.states = ProviderStates(contract)
+        handlers: dict[str, Handler] = {
+            "readHealth": self.health,
+            "listStates": self.list_states,
+            "setUpState": self.set_up_state,
+            "listWorlds": self.list_worlds,
+            "makeWorld": self.make_world,
+            "readWorld": self.read_world,
+            "dropWorld": self.drop_world,
+            "resetWorld": self.reset_world,
+            "readJournal": self.journal,
+        }
+        self.api = Api(contract, handlers, ControlErrors(contract), key=guard)
+
+    async def health(self, _: Call) -> Answer:
+        """Whether the mock answers."""
+        return Answer(200, {"status": "ok", "version": version("runtime-contract")})
+
+    async def list_states(self, call: Call) -> Answer:
+        """The states that this build offers."""
+        return Answer(200, {"system": "runtime-api", "states": self.states.names(call.world)})
+
+    async def set_up_state(self, call: Call) -> Answer:
+        """Put the build into a state."""
+        values = await self.states.set_up(call.world, call.body["state"], call.body.get("params", {}))
+        return Answer(200, values)
+
+    async def list_worlds(self, _: Call) -> Answer:
+        """Every world."""
+        return Answer(200, {"worlds": [world.summary() for world in self.worlds]})
+
+    async def make_world(self, call: Call) -> Answer:
+        """Make a world."""
+        body = call.body
+        try:
+            world = self.worlds.make(id_=body.get("id"), clock=body.get("clock"), mutant=body.get("mutant"))
+        except ValueError as error:
+            raise Refusal("INVALID_REQUEST", str(error)) from None
+        return Answer(201, world.summary())
+
+    async def read_world(self, call: Call) -> Answer:
+        """One world."""
+        return Answer(200, self._world(call).summary())
+
+    async def drop_world(self, call: Call) -> Answer:
+        """Drop a world."""
+        try:
+            self.worlds.drop(self._world(call).id)
+        except ValueError as error:
+            raise Refusal("INVALID_REQUEST", str(error)) from None
+        return Answer(204)
+
+    async def reset_world(self, call: Call) -> Answer:
+        """Empty a world."""
+        await self._world(call).reset()
+        return Answer(204)
+
+    async def journal(self, call: Call) -> Answer:
+        """What the world saw."""
+        names = {"operationId": "operationId", "jobId": "jobId", "caller": "caller", "status": "status"}
+        wanted = {field: call.query[name] for name, field in names.items()}
+        entries = call.world.journal.query(since=call.query["since"], limit=call.query["limit"], **wanted)
+        return Answer(200, {"entries": entries, "evicted": call.world.journal.evicted})
+
+    def _world(self, call: Call) -> World:
+        world = self.worlds.get(call.path["worldId"])
+        if world is None:
+            raise Refusal("NOT_FOUND", f"no world has the id `{call.path['worldId']}`")
+        return world

@@ -1,0 +1,5 @@
+"""The seeded faults of the Runtime API."""
+
+from mock_server.mutants import Mutant
+
+FAULTS: tuple[Mutant, ...] = ()

@@ -1,0 +1,69 @@
+"""Seeded faults: builds that are wrong in one named way, so that the suites can show that they would find it.
+
+A fault changes the parts of which a build is made: the specification's text (behaviour and shapes), the handlers, the
+engine, the judgement, or the error bodies. ``rules`` names the requirements of which at least one is expected to fail;
+they were named before the fault was run.
+"""
+
+from __future__ import annotations
+
+import copy
+import difflib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mock_server.app import Errors, KeyJudge
+from mock_server.engine import Engine
+from mock_server.judgement import OperationJudge
+from mock_server.runtime_api import RuntimeApi
+from openapi import Contract
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@dataclass
+class Parts:
+    """What a build is made of. A fault replaces one."""
+
+    contract: Contract
+    runtime_api: type[RuntimeApi] = RuntimeApi
+    engine: type[Engine] = Engine
+    key: type[KeyJudge] = KeyJudge
+    errors: type[Errors] = Errors
+    judge: type[OperationJudge] = OperationJudge
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One seeded fault. ``edit`` changes the specification's data in place, ``parts`` replaces parts of the build."""
+
+    id: str
+    title: str
+    rules: tuple[str, ...]
+    edit: Callable[[dict[str, Any]], None] | None = None
+    parts: Callable[[Parts], None] | None = None
+
+
+def registry() -> dict[str, Mutant]:
+    """All seeded faults by id."""
+    from mock_server.faults import FAULTS
+
+    return {fault.id: fault for fault in FAULTS}
+
+
+def apply(id_: str, contract: Contract) -> Parts:
+    """The parts of the build with the fault ``id_``. Raises ``ValueError`` naming the nearest fault for an unknown one."""
+    faults = registry()
+    mutant = faults.get(id_)
+    if mutant is None:
+        near = difflib.get_close_matches(id_, faults, 1)
+        mend = f"did you mean `{near[0]}`?" if near else "`contract mutants list` shows them"
+        raise ValueError(f"no seeded fault is named `{id_}`; {mend}")
+    document = copy.deepcopy(contract.document)
+    if mutant.edit is not None:
+        mutant.edit(document)
+    parts = Parts(Contract(contract.name, document))
+    if mutant.parts is not None:
+        mutant.parts(parts)
+    return parts

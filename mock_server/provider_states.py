@@ -1,0 +1,143 @@
+"""The provider states of a Runtime API build: how a check puts a job where it needs it (boundary of the harness)."""
+
+from __future__ import annotations
+
+import difflib
+import secrets
+from typing import TYPE_CHECKING, Any
+
+import jsonschema_rs
+
+from mock_server.calls import Refusal
+from mock_server.judgement import compile_normaliser
+from mock_server.violations import body_violations
+from openapi.schemas import to_json_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from mock_server.store import Row
+    from mock_server.worlds import World
+    from openapi import Contract
+
+Values = dict[str, Any]
+
+
+class ProviderStates:
+    """The states that ``x-states`` of the control plane's specification lists, on any world."""
+
+    def __init__(self, control: Contract) -> None:
+        self._setups: dict[str, Callable[[World, Values], Awaitable[Values]]] = {
+            "reset": self.reset,
+            "job": self.job,
+            "credential": self.credential,
+            "cancel-job": self.cancel_job,
+            "rerun-job": self.rerun_job,
+            "revoke-ai-consent": self.revoke_ai_consent,
+            "advance-time": self.advance_time,
+            "inspect-job": self.inspect_job,
+        }
+        self._schemas = {}
+        for name, schema in control.document["x-states"].items():
+            json_schema = to_json_schema(schema, control.document)
+            validator = jsonschema_rs.Draft202012Validator(json_schema)
+            self._schemas[name] = (validator, compile_normaliser(json_schema))
+
+    def names(self, world: World) -> list[str]:
+        """The states that the world offers."""
+        return [name for name in self._setups if name not in world.options.without_states]
+
+    async def set_up(self, world: World, state: str, params: Values) -> Values:
+        """Put the world into a state. Raises :class:`Refusal`: 501 unknown or hidden state, 400 parameters, 409 conflict."""
+        names = self.names(world)
+        if state not in names:
+            near = difflib.get_close_matches(state, names, 1)
+            mend = f"; did you mean `{near[0]}`?" if near else ""
+            raise Refusal("NOT_OFFERED", f"this build does not offer the state `{state}`{mend}")
+        validator, normalise = self._schemas[state]
+        given = {name: value for name, value in params.items() if value is not None}
+        if not validator.is_valid(given):
+            details = body_violations(validator.iter_errors(given), world.redactor)
+            what = "; ".join(f"params{item.message}" for item in details)
+            raise Refusal("INVALID_REQUEST", f"state `{state}`: {what}", details)
+        return await self._setups[state](world, normalise(given))
+
+    async def reset(self, world: World, _: Values) -> Values:
+        """Remove every row; virtual time back to real time."""
+        await world.reset()
+        return {}
+
+    async def job(self, world: World, params: Values) -> Values:
+        """Create a job through the application's own path, with the snapshot that is asked for."""
+        kind, columns = params.pop("snapshot"), dict(params)
+        version = columns.pop("snapshotVersion", None)
+        document, fields = columns.pop("allowDocumentContent"), columns.pop("allowedModelFields")
+        columns["snapshotId"] = None if kind == "none" else f"snap-{secrets.token_hex(8)}"
+        outcome = await world.engine.act("createJob", columns)
+        created = outcome.created.get("Job")
+        row: Row = created or outcome.row or {}
+        if created and kind in ("valid", "expired"):
+            content = snapshot_content(world, allow_document=document, fields=fields)
+            expires = world.clock.now() - 1 if kind == "expired" else None
+            snapshot = {"id": row["snapshotId"], "snapshotVersion": version, "expiresAt": expires, "content": content}
+            await world.engine.insert("Snapshot", snapshot)
+        return {"jobId": row["id"], "userId": row["userId"], "snapshotId": row["snapshotId"]}
+
+    async def credential(self, world: World, params: Values) -> Values:
+        """Create a user's model key; from here on the world's redactor knows it."""
+        key = f"sk-{secrets.token_hex(16)}"
+        world.redactor.add(key)
+        row = await world.engine.insert("Credential", {**params, "apiKey": key})
+        return {"credentialId": row["id"], "userId": row["userId"], "apiKey": key}
+
+    async def cancel_job(self, world: World, params: Values) -> Values:
+        """A user or Admin cancels a pending job."""
+        outcome = await self._act(world, "cancelJob", params, "only a pending job can be cancelled")
+        return {"status": outcome["status"]}
+
+    async def rerun_job(self, world: World, params: Values) -> Values:
+        """An Admin reruns a failed job as a new one."""
+        row = await self._act(world, "rerunJob", params, "only a failed job can be rerun")
+        return {"jobId": row["id"]}
+
+    async def _act(self, world: World, action: str, params: Values, conflict: str) -> Row:
+        outcome = await world.engine.act(action, params)
+        if outcome.answer == "JOB_NOT_FOUND":
+            raise _no_job(params["jobId"])
+        if isinstance(outcome.answer, str):
+            status = outcome.row["status"] if outcome.row else "unknown"
+            raise Refusal("CONFLICT", f"{conflict}; this one is {status}")
+        return outcome.created.get("Job") or outcome.row or {}
+
+    async def revoke_ai_consent(self, world: World, params: Values) -> Values:
+        """The user switches AI off."""
+        await world.engine.act("revokeConsent", params)
+        return {}
+
+    async def advance_time(self, world: World, params: Values) -> Values:
+        """Move the clock forward; everything due by then has happened when this answers."""
+        return {"now": await world.engine.advance(round(params["seconds"] * 1000))}
+
+    async def inspect_job(self, world: World, params: Values) -> Values:
+        """Every column of a job, and how many results and logs it has."""
+        row = await world.engine.job(params["jobId"])
+        if row is None:
+            raise _no_job(params["jobId"])
+        result = await world.engine.store.get("Result", row["id"])
+        return {**row, "resultCount": int(result is not None), "logCount": 0}
+
+
+def _no_job(id_: str) -> Refusal:
+    return Refusal("INVALID_REQUEST", f"params/jobId: no job has the id `{id_}`")
+
+
+def snapshot_content(world: World, *, allow_document: bool, fields: list[str]) -> Values:
+    """The sections of a snapshot before privacy is applied: the specification's own example, with a document's text."""
+    document = world.build.contract.document
+    example = document["components"]["examples"]["SnapshotAnswer"]["value"]
+    own = ("jobId", "snapshotId", "snapshotVersion")
+    content = {name: value for name, value in example.items() if name not in own}
+    content["privacyScope"] = {"allowDocumentContent": allow_document}
+    content["allowedModelFields"] = list(fields)
+    content["documentContent"] = {"title": "Linear equations", "text": "A line has a slope and an intercept."}
+    return content

@@ -1,0 +1,103 @@
+"""The Runtime API's handlers: thin, since the machine decides."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mock_server.calls import Answer, Refusal
+from mock_server.store import QueueQuery
+
+if TYPE_CHECKING:
+    from mock_server.calls import Call, Handler
+    from mock_server.executor import Outcome
+    from mock_server.store import Row
+    from openapi import Contract
+
+
+class RuntimeApi:
+    """Handlers of one contract by operationId; they hold no state. A seeded fault subclasses it."""
+
+    def __init__(self, contract: Contract) -> None:
+        self.contract = contract
+        schemas = contract.document["components"]["schemas"]
+        self.entry_fields: tuple[str, ...] = tuple(schemas["PollEntry"]["properties"])
+        self.answer_fields = {
+            (operation.id, status): tuple(self._properties(operation.document["responses"][str(status)]))
+            for operation in contract.operations.values()
+            for status in operation.statuses
+            if status < 300
+        }
+        constants = contract.machine.constants if contract.machine else {}
+        self.schema_versions = frozenset(constants["schemaVersions"].value)
+        self.snapshot_versions = frozenset(constants["snapshotVersions"].value)
+
+    def handlers(self) -> dict[str, Handler]:
+        """The handler of each operation."""
+        found: dict[str, Handler] = {}
+        for operation in self.contract.operations.values():
+            served = self.poll if operation.id == "pollJobs" else self.operate
+            found[operation.id] = served if operation.served else self.not_served
+        return found
+
+    async def not_served(self, call: Call) -> Answer:
+        """Operations marked ``x-served: false``."""
+        raise Refusal("NOT_IMPLEMENTED", f"{call.operation_id} is not served by this version of the reference server.")
+
+    async def poll(self, call: Call) -> Answer:
+        """List jobs that wait; the rules that no machine states (RT-POLL-12 to 14, 50 to 59, RT-SCHED-01 to 06)."""
+        capabilities = call.body.get("capabilities", {})
+        query = QueueQuery(
+            groups=frozenset(call.body["supportedJobTypes"]),
+            limit=call.body["limit"],
+            output_schema_versions=self.readable(capabilities, "supportedOutputSchemaVersions", self.schema_versions),
+            snapshot_versions=self.readable(capabilities, "supportedSnapshotVersions", self.snapshot_versions),
+        )
+        rows = await self.listed(call, query)
+        return Answer(200, {"jobs": [self.entry(row) for row in rows]})
+
+    def readable(self, capabilities: dict[str, Any], name: str, supported: frozenset[str]) -> frozenset[str] | None:
+        """A list of versions as a filter; None where it is left out. Refuses one that names no supported version."""
+        if name not in capabilities:
+            return None
+        versions = frozenset(capabilities[name])
+        if versions and not versions & supported:
+            known = ", ".join(sorted(supported))
+            raise Refusal("RUNTIME_VERSION_INCOMPATIBLE", f"{name} names no version that the API supports ({known}).")
+        return versions
+
+    async def listed(self, call: Call, query: QueueQuery) -> list[Row]:
+        """The jobs that a poll lists. A list of versions that is empty makes it empty, jobs without a snapshot too."""
+        if query.snapshot_versions == frozenset() or query.output_schema_versions == frozenset():
+            return []
+        return await call.world.engine.poll(query)
+
+    def entry(self, row: Row) -> dict[str, Any]:
+        """A job as a poll shows it."""
+        return {name: row[name] for name in self.entry_fields}
+
+    async def operate(self, call: Call) -> Answer:
+        """Any operation of the machine."""
+        outcome = await call.world.engine.operate(
+            call.operation_id, caller=call.caller, path=call.path, body=call.body
+        )
+        return self.answer(call, outcome)
+
+    def answer(self, call: Call, outcome: Outcome) -> Answer:
+        """What the machine decided, as an answer. Raises :class:`Refusal` where it refused."""
+        if not isinstance(outcome.answer, int):
+            code = str(outcome.answer)
+            raise Refusal(code, f"{self.contract.errors[code].description}.", headers=outcome.headers)
+        fields = self.answer_fields[call.operation_id, outcome.answer]
+        body = self.body(fields, outcome.row or {}) if fields else None
+        return Answer(outcome.answer, body, outcome.headers)
+
+    def body(self, fields: tuple[str, ...], row: Row) -> dict[str, Any]:
+        """The answer's fields are the job's columns of the same name; ``jobId`` is its id."""
+        return {name: row["id" if name == "jobId" else name] for name in fields}
+
+    def _properties(self, response: dict[str, Any]) -> dict[str, Any]:
+        content = self.contract.resolve(response).get("content", {}).get("application/json")
+        if content is None:
+            return {}
+        properties: dict[str, Any] = self.contract.resolve(content["schema"]).get("properties", {})
+        return properties

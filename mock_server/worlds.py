@@ -1,0 +1,133 @@
+"""Worlds: isolated universes of rows, clock and journal, each served by an API that many can share."""
+
+from __future__ import annotations
+
+import functools
+import re
+import secrets
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import openapi
+from mock_server import mutants
+from mock_server.app import Api
+from mock_server.clock import Clock, make_clock
+from mock_server.engine import Engine, Rows
+from mock_server.executor import Executor
+from mock_server.journal import Journal
+from openapi.redaction import Redactor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DEFAULT = "default"
+PREFIX = "/__worlds__/"
+_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a world is made with."""
+
+    api_key: str
+    clock: str = "real"
+    mutant: str | None = None
+    without_states: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Build:
+    """One build of the Runtime API, right or seeded with a fault: compiled once, shared by its worlds."""
+
+    contract: openapi.Contract
+    executor: Executor
+    rows: Rows
+    engine: type[Engine]
+    api: Api
+
+
+@functools.cache
+def build(mutant: str | None) -> Build:
+    """The reference, or the reference with one seeded fault. Raises ``ValueError`` for an unknown fault."""
+    contract = openapi.load("runtime-api")
+    parts = mutants.Parts(contract) if mutant is None else mutants.apply(mutant, contract)
+    contract = parts.contract
+    if contract.machine is None:
+        raise ValueError("the Runtime API has no state machine")
+    scheme = contract.document["components"]["securitySchemes"]["internalKey"]["name"]
+    api = Api(
+        contract,
+        parts.runtime_api(contract).handlers(),
+        parts.errors(contract),
+        key=parts.key(scheme, contract.document["x-base-path"]),
+        validate_responses=mutant is None,
+        judge=parts.judge,
+    )
+    return Build(contract, Executor(contract.machine), Rows(contract), parts.engine, api)
+
+
+class World:
+    """One isolated universe."""
+
+    def __init__(self, id_: str, options: Options) -> None:
+        self.id, self.options = id_, options
+        self.build = build(options.mutant)
+        pattern = self.build.contract.document["x-redaction"]["pattern"]
+        self.redactor = Redactor([options.api_key], pattern)
+        self.journal = Journal(self.redactor)
+        self.clock: Clock = make_clock(options.clock)
+        store = self.build.rows.store()
+        self.engine = self.build.engine(self.build.executor, self.build.rows, store, self.clock, self.redactor.text)
+
+    async def reset(self) -> None:
+        """Remove every row and the journal; back to real time."""
+        await self.engine.reset()
+        self.journal.clear()
+
+    def summary(self) -> dict[str, Any]:
+        """The world as the control plane shows it."""
+        return {
+            "id": self.id,
+            "path": "/" if self.id == DEFAULT else PREFIX + self.id,
+            "clock": self.options.clock,
+            "now": self.clock.now(),
+            "mutant": self.options.mutant,
+            "exchanges": len(self.journal),
+        }
+
+
+class Worlds:
+    """All worlds of a server; the default one is always there."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._worlds = {DEFAULT: World(DEFAULT, options)}
+
+    def __iter__(self) -> Iterator[World]:
+        return iter(self._worlds.values())
+
+    def get(self, id_: str) -> World | None:
+        """The world of that id."""
+        return self._worlds.get(id_)
+
+    @property
+    def default(self) -> World:
+        """The world at ``/``."""
+        return self._worlds[DEFAULT]
+
+    def make(self, *, id_: str | None = None, clock: str | None = None, mutant: str | None = None) -> World:
+        """Make a world; what is left out is as the server was started. Raises ``ValueError`` with the mend."""
+        id_ = id_ or secrets.token_hex(6)
+        if not _ID.fullmatch(id_):
+            raise ValueError("a world's id has 1 to 64 characters of A-Z a-z 0-9 . _ -")
+        if id_ in self._worlds:
+            raise ValueError(f"the world `{id_}` is there already; drop it, or choose another id")
+        options = replace(self._options, clock=clock or self._options.clock, mutant=mutant or self._options.mutant)
+        world = self._worlds[id_] = World(id_, options)
+        return world
+
+    def drop(self, id_: str) -> bool:
+        """Drop a world; False when there is none. Raises ``ValueError`` for the default world."""
+        if id_ == DEFAULT:
+            raise ValueError("the default world can be reset, not dropped")
+        return self._worlds.pop(id_, None) is not None
