@@ -1,0 +1,174 @@
+"""The Runtime API in the protocol's words: ``await api.lock(job, by="runtime-a").succeeds()``."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from contract_tests.checks import CheckFailed, expect
+from contract_tests.transport import Request, Response, Transport
+
+BASE = "/internal/runtime"
+KEY_HEADER = "x-internal-api-key"
+INSTANCE_HEADER = "x-runtime-instance-id"
+ANALYSES = ("learning_state_analysis", "weak_point_analysis", "next_action_planning")
+JOB_TYPES = (*ANALYSES, "quiz_generation", "flashcard_generation")
+
+_TIMESTAMP = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z")
+_CODE = re.compile(r"[A-Z][A-Z0-9_]*")
+
+UNSET: Any = object()
+"""Leave a header or field out."""
+
+
+@dataclass(frozen=True)
+class JobRef:
+    """A job that a provider state made."""
+
+    id: str
+    user_id: str
+    snapshot_id: str | None
+
+
+class Answer:
+    """An answer that was judged as far as its caller asked."""
+
+    def __init__(self, response: Response) -> None:
+        self.response = response
+        self.status, self.headers = response.status, response.headers
+
+    @property
+    def json(self) -> Any:
+        """The body as JSON."""
+        return self.response.json
+
+    def get(self, name: str) -> Any:
+        """A field of the body. Fails the check where the body is no object or lacks it."""
+        body = self.json
+        if not isinstance(body, dict) or name not in body:
+            raise CheckFailed(f"a body with `{name}`", self.response.text[:300], f"/{name}")
+        return body[name]
+
+
+class Call:
+    """A request that is sent when it is awaited, or when one says what is expected of it."""
+
+    def __init__(self, transport: Transport, request: Request) -> None:
+        self.transport, self.request = transport, request
+
+    async def answers(self) -> Answer:
+        """Whatever comes."""
+        return Answer(await self.transport.send(self.request))
+
+    def __await__(self) -> Generator[Any, None, Answer]:
+        """Awaited alone it takes whatever comes."""
+        return self.answers().__await__()
+
+    async def succeeds(self, status: int | None = None) -> Answer:
+        """A success: ``status``, or any 2xx."""
+        answer = await self.answers()
+        wanted = f"{status}" if status else "a success (2xx)"
+        good = answer.status == status if status else 200 <= answer.status < 300
+        expect(good, wanted, describe(answer.response))
+        return answer
+
+    async def fails(self, status: int, code: str | Sequence[str]) -> Answer:
+        """An error with exactly this status and one of these codes, in the error shape."""
+        answer = await self.answers()
+        codes = [code] if isinstance(code, str) else list(code)
+        wanted = [f"{status} {item}" for item in codes]
+        expect(answer.status == status, wanted, describe(answer.response))
+        judge_error_shape(answer)
+        expect(answer.json["errorCode"] in codes, wanted, describe(answer.response), "/errorCode")
+        return answer
+
+    async def refused(self) -> Answer:
+        """Any error of the caller's (4xx) in the error shape: which one, a seed leaves open."""
+        answer = await self.answers()
+        expect(400 <= answer.status < 500, "an error (4xx)", describe(answer.response))
+        judge_error_shape(answer)
+        return answer
+
+
+def describe(response: Response) -> str:
+    """An answer in a line: status, error code where there is one, the start of the body."""
+    try:
+        code = json.loads(response.content).get("errorCode")
+    except (ValueError, AttributeError):
+        code = None
+    if code:
+        return f"{response.status} {code}"
+    return f"{response.status} {response.text[:160]}".rstrip()
+
+
+def judge_error_shape(answer: Answer) -> None:
+    """The error body that every failure has (seed 003 section 3)."""
+    body = answer.json
+    expect(isinstance(body, dict), "an error body (an object)", answer.response.text[:200])
+    for name, kind in (("statusCode", int), ("errorCode", str), ("message", str), ("timestamp", str)):
+        value = body.get(name)
+        good = isinstance(value, kind) and not isinstance(value, bool)
+        expect(good, f"`{name}` of type {kind.__name__}", json.dumps(value), f"/{name}")
+    expect(body["statusCode"] == answer.status, f"statusCode {answer.status}", body["statusCode"], "/statusCode")
+    expect(bool(_CODE.fullmatch(body["errorCode"])), "an upper-case errorCode", body["errorCode"], "/errorCode")
+    expect(bool(body["message"].strip()), "a message", "an empty one", "/message")
+    good = bool(_TIMESTAMP.fullmatch(body["timestamp"]))
+    expect(good, "a timestamp like 2026-06-11T10:00:00.000Z", body["timestamp"], "/timestamp")
+
+
+class RuntimeApi:
+    """The operations. ``by`` is the runtimeInstanceId in header and body; a part given as ``UNSET`` is left out."""
+
+    def __init__(self, transport: Transport, key: str) -> None:
+        self.transport, self.key = transport, key
+
+    def raw(
+        self,
+        method: str,
+        path: str,
+        *,
+        content: bytes | None = None,
+        body: Any = UNSET,
+        by: Any = "runtime-a",
+        key: Any = None,
+        headers: Mapping[str, Any] | None = None,
+    ) -> Call:
+        """Any request below the target's base URL; ``headers`` replace the usual ones, ``UNSET`` takes one away."""
+        sent: dict[str, Any] = {KEY_HEADER: self.key if key is None else key, INSTANCE_HEADER: by}
+        if body is not UNSET:
+            content = json.dumps(body, ensure_ascii=False).encode()
+        if content is not None:
+            sent["content-type"] = "application/json"
+        sent |= headers or {}
+        given = {name: value for name, value in sent.items() if value is not UNSET}
+        return Call(self.transport, Request(method, path, given, content or b""))
+
+    def poll(self, *, by: str = "runtime-a", types: Any = JOB_TYPES, limit: Any = UNSET, **fields: Any) -> Call:
+        """Poll; ``fields`` are further properties of the body, e.g. ``capabilities``."""
+        body = {"runtimeInstanceId": by, "supportedJobTypes": types, "limit": limit, **fields}
+        return self.raw("POST", f"{BASE}/jobs/poll", body=_without_unset(body), by=by)
+
+    def lock(self, job: JobRef | str, *, by: str = "runtime-a", **fields: Any) -> Call:
+        """Lock a job."""
+        return self._of_job("POST", job, "lock", by, {"runtimeInstanceId": by, **fields})
+
+    def heartbeat(self, job: JobRef | str, *, by: str = "runtime-a", **fields: Any) -> Call:
+        """Heartbeat for a job."""
+        return self._of_job("POST", job, "heartbeat", by, {"runtimeInstanceId": by, **fields})
+
+    async def together(self, calls: Sequence[Call]) -> list[Answer]:
+        """Send calls at the same moment, on connections that are open before."""
+        return [Answer(response) for response in await self.transport.send_together([call.request for call in calls])]
+
+    def _of_job(self, method: str, job: JobRef | str, what: str, by: str, body: dict[str, Any]) -> Call:
+        id_ = job if isinstance(job, str) else job.id
+        path = f"{BASE}/jobs/{quote(id_, safe='')}/{what}"
+        return self.raw(method, path, body=_without_unset(body), by=by)
+
+
+def _without_unset(body: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in body.items() if value is not UNSET}

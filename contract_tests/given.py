@@ -1,0 +1,194 @@
+"""What a check starts from: jobs in the state it needs, and time that passes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from contract_tests.checks import CheckFailed, CheckSkipped, expect
+from contract_tests.client import JOB_TYPES, Answer, JobRef, RuntimeApi
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from random import Random
+
+    from contract_tests.transport import ProviderStates
+
+INSTANTS = ("lockedAt", "lockUntil", "startedAt", "finishedAt", "createdAt", "updatedAt")
+POLL_LIMIT = 50
+
+
+@dataclass(frozen=True)
+class Timing:
+    """The target's timing, seconds: the seeds' numbers unless ``--timing`` says otherwise."""
+
+    lock: float = 60
+    timeout: float = 120
+    sweep: float = 5
+    heartbeat: float = 15
+
+
+class Clock:
+    """The target's one clock: advanced through a provider state where there is one, otherwise waited for.
+
+    ``stands`` tells whether it moves only when it is advanced; ``margin`` are the seconds to keep from a limit.
+    """
+
+    def __init__(self, states: ProviderStates, *, rate: float, grace: float) -> None:
+        """``rate``: seconds of the target per real second, 0 where its clock stands; ``grace``: the sweep, real seconds."""
+        self._states = states
+        self.rate, self.grace = rate, grace
+        self.advances = "advance-time" in states.offered
+        self.stands = self.advances and rate == 0
+        self.margin = 0.05 * max(rate, 1)
+
+    async def now(self) -> int:
+        """The target's instant, epoch milliseconds; skips the check where the target does not tell it."""
+        self.needs_advance()
+        return int((await self._states.set_up("advance-time", {"seconds": 0}))["now"])
+
+    async def advance(self, seconds: float) -> None:
+        """Let the target's time pass."""
+        if self.advances:
+            await self._states.set_up("advance-time", {"seconds": seconds})
+        else:
+            await asyncio.sleep(max(seconds, 0))
+
+    async def reach(self, instant: int) -> None:
+        """Advance to an instant, epoch milliseconds. Only where the clock stands is that exact."""
+        self.needs_to_stand()
+        await self.advance((instant - await self.now()) / 1000)
+
+    def needs_advance(self) -> None:
+        """Skip the check unless the target's clock can be moved."""
+        if not self.advances:
+            raise CheckSkipped("needs the provider state advance-time")
+
+    def needs_to_stand(self) -> None:
+        """Skip the check unless the target's clock stands: exact milliseconds can be met only there."""
+        if not self.stands:
+            raise CheckSkipped("needs a clock that stands (exact milliseconds)")
+
+
+@dataclass
+class Given:
+    """Puts jobs where a check needs them. Names are unique within a run and the same for the same ``--seed``."""
+
+    api: RuntimeApi
+    states: ProviderStates
+    clock: Clock
+    timing: Timing
+    random: Random
+    _made: int = field(default=0)
+
+    def unique(self, what: str) -> str:
+        """A name that nobody else uses."""
+        self._made += 1
+        return f"{what}-{self.random.getrandbits(40):010x}-{self._made}"
+
+    async def job(self, **params: Any) -> JobRef:
+        """A pending job of a user of its own, made through the application's own path."""
+        values = await self.states.set_up("job", {"userId": self.unique("user"), **params})
+        return JobRef(values["jobId"], values["userId"], values.get("snapshotId"))
+
+    async def locked_job(self, by: str = "runtime-a", **params: Any) -> JobRef:
+        """A job that ``by`` has locked."""
+        job = await self.job(**params)
+        await self.api.lock(job, by=by).succeeds()
+        return job
+
+    async def running_job(self, by: str = "runtime-a", **params: Any) -> JobRef:
+        """A job that ``by`` has locked and heartbeated once."""
+        job = await self.locked_job(by, **params)
+        await self.api.heartbeat(job, by=by).succeeds()
+        return job
+
+    async def cancelled_job(self, **params: Any) -> JobRef:
+        """A job that was cancelled while it was pending."""
+        job = await self.job(**params)
+        await self.states.set_up("cancel-job", {"jobId": job.id})
+        return job
+
+    async def failed_job(self, **params: Any) -> JobRef:
+        """A job whose only attempt was lost."""
+        job = await self.locked_job(maxRetryCount=0, **params)
+        await self.lapse()
+        return job
+
+    async def revoke_ai_consent(self, user_id: str) -> None:
+        """The user switches AI off."""
+        await self.states.set_up("revoke-ai-consent", {"userId": user_id})
+
+    async def inspect(self, job: JobRef) -> dict[str, Any]:
+        """Every column of a job, instants as epoch milliseconds."""
+        row = await self.states.set_up("inspect-job", {"jobId": job.id})
+        return {name: epoch(value) if name in INSTANTS else value for name, value in row.items()}
+
+    async def unchanged(self, job: JobRef, before: dict[str, Any]) -> None:
+        """Fail the check where a column of the job is another than ``before``."""
+        after = await self.inspect(job)
+        changed = [name for name in before if after.get(name) != before[name]]
+        shown = {name: (before[name], after.get(name)) for name in changed}
+        expect(not changed, "nothing changed", f"changed (before, after): {shown}", f"/{changed[0]}" if changed else None)
+
+    async def lapse(self) -> None:
+        """Let a lock that was just taken or extended lapse, and be swept."""
+        await self.clock.advance(self.timing.lock + 2 * self.clock.margin)
+        await asyncio.sleep(0)
+
+    async def offered(self, job: JobRef, *, by: str = "runtime-probe", types: Sequence[str] = JOB_TYPES) -> bool:
+        """Whether a poll lists the job; looks past the first page by polling each type apart."""
+        for type_ in types:
+            if any(entry.get("id") == job.id for entry in (await self.polled(by=by, types=[type_]))):
+                return True
+        return False
+
+    async def polled(self, *, by: str = "runtime-probe", types: Sequence[str], **fields: Any) -> list[dict[str, Any]]:
+        """The entries of a poll with the largest limit."""
+        answer = await self.api.poll(by=by, types=types, limit=POLL_LIMIT, **fields).succeeds()
+        return jobs_of(answer)
+
+    async def comes_back(self, job: JobRef) -> None:
+        """Fail the check unless the job can be locked again within the sweep; it is locked by ``runtime-next`` then."""
+        deadline = time.monotonic() + self.clock.grace
+        while True:
+            answer = await self.api.lock(job, by="runtime-next").answers()
+            if answer.status == 200:
+                return
+            if time.monotonic() >= deadline:
+                what = f"{answer.status} for {self.clock.grace:g} s after the limit"
+                raise CheckFailed("the job is pending again and can be locked", what)
+            await asyncio.sleep(min(0.1, self.clock.grace))
+
+    async def stays_away(self, job: JobRef) -> None:
+        """Fail the check where the job can be locked, at once or after the sweep."""
+        for wait in (0.0, self.clock.grace):
+            await asyncio.sleep(wait)
+            answer = await self.api.lock(job, by="runtime-next").answers()
+            expect(answer.status != 200, "the job can't be locked any more", "200: it was locked again")
+
+
+def jobs_of(answer: Answer) -> list[dict[str, Any]]:
+    """The entries of a poll's answer. Fails the check where they are no list of objects."""
+    jobs = answer.get("jobs")
+    good = isinstance(jobs, list) and all(isinstance(item, dict) for item in jobs)
+    expect(good, "`jobs`, a list of objects", answer.response.text[:200], "/jobs")
+    return list(jobs)
+
+
+def ids_of(entries: Iterable[dict[str, Any]]) -> list[Any]:
+    """The ids of poll entries, in order."""
+    return [entry.get("id") for entry in entries]
+
+
+def epoch(value: Any) -> int | None:
+    """An instant of ``inspect-job`` (epoch milliseconds or ISO 8601) as epoch milliseconds."""
+    if value is None or isinstance(value, int):
+        return value
+    try:
+        return round(datetime.fromisoformat(str(value)).timestamp() * 1000)
+    except ValueError:
+        raise CheckFailed("an instant (epoch milliseconds or ISO 8601)", str(value)) from None
