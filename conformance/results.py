@@ -1,0 +1,132 @@
+"""From what checks say to the status of every rule, and from there to the verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from openapi import Requirement
+
+STATUSES = ("passed", "failed", "waived", "skipped", "untested")
+VERDICTS = {"conformant": 0, "non-conformant": 1, "inconclusive": 3}
+
+
+@dataclass
+class CheckResult:
+    """How one check ended. ``set_up_failed`` marks a skip that leaves the run inconclusive."""
+
+    id: str
+    title: str
+    requirements: list[str]
+    status: str = "skipped"
+    message: str | None = "not run"
+    set_up_failed: bool = False
+    expected: list[str] = field(default_factory=list)
+    actual: str | None = None
+    pointer: str | None = None
+    exchanges: list[dict[str, Any]] = field(default_factory=list)
+    commands: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def finish(self, event: dict[str, Any]) -> None:
+        """Take over what the child told of its end."""
+        self.status, self.message = event["status"], event["message"]
+        self.set_up_failed = bool(event.get("setUpFailed"))
+        self.expected, self.actual = event.get("expected") or [], event.get("actual")
+        self.pointer, self.seconds = event.get("pointer"), event["seconds"]
+        self.exchanges, self.commands = event["exchanges"], event["commands"]
+
+
+@dataclass
+class RuleResult:
+    """The status of one rule, with the checks that answer for it."""
+
+    rule: Requirement
+    status: str
+    reason: str | None
+    checks: list[CheckResult]
+
+
+@dataclass
+class Run:
+    """A whole run, judged."""
+
+    target: dict[str, Any]
+    level: str
+    seed: int
+    started_at: str
+    seconds: float
+    rules: list[RuleResult]
+    problems: list[str]
+    """What left the run inconclusive, a sentence each."""
+
+    @property
+    def summary(self) -> dict[str, int]:
+        """How many rules have each status."""
+        return {status: sum(rule.status == status for rule in self.rules) for status in STATUSES}
+
+    def judged(self) -> list[RuleResult]:
+        """The rules that the verdict is about: at level ``seed`` those of the seeds only."""
+        return [rule for rule in self.rules if self.level == "full" or rule.rule.level == "seed"]
+
+    @property
+    def verdict(self) -> str:
+        """``non-conformant`` with a failed rule; ``inconclusive`` where set-up failed or nothing was shown."""
+        judged = self.judged()
+        if any(rule.status == "failed" for rule in judged):
+            return "non-conformant"
+        shown = any(rule.status == "passed" and rule.rule.level == "seed" for rule in judged)
+        only_decisions = bool(judged) and all(rule.rule.level == "decision" for rule in judged)
+        if only_decisions:
+            shown = any(rule.status == "passed" for rule in judged)
+        return "inconclusive" if self.problems or not shown else "conformant"
+
+    @property
+    def exit_status(self) -> int:
+        """0 conformant, 1 not, 3 inconclusive."""
+        return VERDICTS[self.verdict]
+
+    def failures(self) -> list[tuple[RuleResult, CheckResult]]:
+        """Every failed check under the first rule that it fails, rules in the register's order."""
+        seen: set[str] = set()
+        found = []
+        for rule in self.rules:
+            for check in rule.checks:
+                if check.status == "failed" and rule.status == "failed" and check.id not in seen:
+                    seen.add(check.id)
+                    found.append((rule, check))
+        return found
+
+
+def judge_rules(rules: Iterable[Requirement], checks: Sequence[CheckResult], party: str = "server") -> list[RuleResult]:
+    """The status of each rule: failed if a check failed, else passed if one passed, else skipped, else untested.
+
+    Rules bound to the other party and superseded ones are never judged. Never passed by default.
+    """
+    by_rule: dict[str, list[CheckResult]] = {}
+    for check in checks:
+        for id_ in check.requirements:
+            by_rule.setdefault(id_, []).append(check)
+    return [_judge(rule, by_rule.get(rule.id, []), party) for rule in rules]
+
+
+def _judge(rule: Requirement, checks: list[CheckResult], party: str) -> RuleResult:
+    other = "client" if party == "server" else "server"
+    if rule.superseded:
+        return RuleResult(rule, "untested", f"superseded: {rule.superseded}", [])
+    statuses = {check.status for check in checks}
+    if "failed" in statuses:
+        return RuleResult(rule, "failed", None, checks)
+    if "passed" in statuses:
+        return RuleResult(rule, "passed", None, checks)
+    if "skipped" in statuses:
+        reasons = dict.fromkeys(check.message or "" for check in checks)
+        return RuleResult(rule, "skipped", "; ".join(reasons), checks)
+    if rule.bound == other:
+        return RuleResult(rule, "untested", f"bound to {other}", [])
+    if rule.not_observable:
+        return RuleResult(rule, "untested", f"not observable: {rule.not_observable}", [])
+    return RuleResult(rule, "untested", "no check yet", [])
