@@ -65,6 +65,11 @@ class Plugin:
         self.events.write(json.dumps({"event": event, **fields}, ensure_ascii=True) + "\n")
         self.events.flush()
 
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """A suite that can't be collected leaves the run without a verdict."""
+        if report.failed:
+            self.emit("broken", message=f"{report.nodeid} can't be collected: {str(report.longrepr).splitlines()[-1]}")
+
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Keep the checks of this part that answer for a rule that is asked for."""
@@ -79,7 +84,6 @@ class Plugin:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Run every check."""
         if session.testsfailed:
-            self.emit("broken", message="the suites can't be collected")
             return True
         checks = [
             {"id": check_id(item), "requirements": _rules(item), "title": _title(item)} for item in session.items
@@ -213,7 +217,7 @@ def main() -> int:
     sys.stdout = sys.stderr
     suite = Path(contract_tests.__file__).parent / job.suite
     ini = Path(__file__).with_name("suites.ini")
-    arguments = ["-c", str(ini), "--rootdir", str(suite), "-q", "--no-header", "-p", "no:cacheprovider"]
+    arguments = ["-c", str(ini), "--rootdir", str(suite), "-p", "no:cacheprovider"]
     arguments += ["-p", "no:terminal", "--import-mode=importlib", str(suite)]
     return int(pytest.main(arguments, plugins=[Plugin(job, events)]))
 

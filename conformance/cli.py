@@ -1,0 +1,115 @@
+"""The ``contract`` command."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import click
+
+CONFIG = "contract.toml"
+_COMMANDS = {
+    "serve": "mock_server.serve:serve_command",
+    "check": "conformance.commands.check:check",
+    "requirements": "conformance.commands.requirements:requirements",
+    "mutants": "conformance.commands.mutants:mutants",
+    "spec": "conformance.commands.spec:spec",
+}
+
+
+class Contract(click.Group):
+    """Loads a subcommand when it is called, so that ``serve`` starts without what only ``check`` needs."""
+
+    def list_commands(self, _: click.Context) -> list[str]:
+        """The subcommands."""
+        return list(_COMMANDS)
+
+    def get_command(self, _: click.Context, name: str) -> click.Command | None:
+        """A subcommand by name."""
+        if name not in _COMMANDS:
+            return None
+        module, _, attribute = _COMMANDS[name].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """A subcommand by name; an unknown one is answered with the nearest."""
+        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], _COMMANDS, 1)
+            mend = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(_COMMANDS)}"
+            raise click.UsageError(f"No command is named `{args[0]}`; {mend}", context)
+        return super().resolve_command(context, args)
+
+
+@click.group(cls=Contract, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="runtime-contract", prog_name="contract")
+@click.option("--config", type=click.Path(path_type=Path), help=f"Options by command; default {CONFIG} where it is there.")
+@click.pass_context
+def contract(context: click.Context, config: Path | None) -> None:
+    """The executable contract of the Runtime API: serve it, judge builds by it, read its rules.
+
+    Exit status: 0 conformant, 1 not conformant, 2 wrong usage or configuration, 3 inconclusive.
+    """
+    context.default_map = read_config(config)
+
+
+def read_config(path: Path | None) -> dict[str, Any]:
+    """Options from ``contract.toml``: one section a command, keys are option names. Raises ``click.UsageError``."""
+    chosen = path or Path(CONFIG)
+    if path is None and not chosen.is_file():
+        return {}
+    try:
+        sections = tomllib.loads(chosen.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise click.UsageError(f"{chosen} can't be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise click.UsageError(f"{chosen} is no TOML: {error}") from None
+    found: dict[str, Any] = {}
+    for name, section in sections.items():
+        if name not in _COMMANDS or not isinstance(section, dict):
+            near = difflib.get_close_matches(name, _COMMANDS, 1)
+            mend = f"did you mean `[{near[0]}]`?" if near else f"sections are {', '.join(_COMMANDS)}"
+            raise click.UsageError(f"{chosen}: `{name}` is no section; {mend}")
+        module, _, attribute = _COMMANDS[name].partition(":")
+        found[name] = _options(chosen, getattr(importlib.import_module(module), attribute), section, f"[{name}]")
+    return found
+
+
+def _options(path: Path, command: click.Command, section: dict[str, Any], place: str) -> dict[str, Any]:
+    by_name = {
+        option.removeprefix("--"): parameter.name
+        for parameter in command.params
+        for option in getattr(parameter, "opts", ())
+        if isinstance(parameter, click.Option)
+    }
+    nested = command.commands if isinstance(command, click.Group) else {}
+    found: dict[str, Any] = {}
+    for key, value in section.items():
+        if key in nested and isinstance(value, dict):
+            found[key] = _options(path, nested[key], value, f"{place[:-1]}.{key}]")
+        elif key in by_name:
+            found[str(by_name[key])] = value
+        else:
+            near = difflib.get_close_matches(key, [*by_name, *nested], 1)
+            mend = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(by_name)}"
+            raise click.UsageError(f"{path}: {place} has no option `{key}`; {mend}")
+    return found
+
+
+def main() -> None:
+    """Run the command; a fault of ours is told in one line, with the place, and is exit 3."""
+    try:
+        contract(prog_name="contract")
+    except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback for a user
+        trace = error.__traceback__
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        place = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}" if trace else "?"
+        click.echo(f"contract: a fault of this tool: {type(error).__name__} at {place}. Please report it.", err=True)
+        sys.exit(3)
