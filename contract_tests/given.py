@@ -137,7 +137,6 @@ class Given:
     async def lapse(self) -> None:
         """Let a lock that was just taken or extended lapse, and be swept."""
         await self.clock.advance(self.timing.lock + 2 * self.clock.margin)
-        await asyncio.sleep(0)
 
     async def offered(self, job: JobRef, *, by: str = "runtime-probe", types: Sequence[str] = JOB_TYPES) -> bool:
         """Whether a poll lists the job; looks past the first page by polling each type apart."""
@@ -151,22 +150,30 @@ class Given:
         answer = await self.api.poll(by=by, types=types, limit=POLL_LIMIT, **fields).succeeds()
         return jobs_of(answer)
 
-    async def comes_back(self, job: JobRef) -> None:
-        """Fail the check unless the job can be locked again within the sweep; it is locked by ``runtime-next`` then."""
+    async def is_offered_again(self, job: JobRef) -> None:
+        """Fail the check unless a poll lists the job within the sweep."""
         deadline = time.monotonic() + self.clock.grace
-        while True:
-            answer = await self.api.lock(job, by="runtime-next").answers()
-            if answer.status == 200:
-                return
-            if time.monotonic() >= deadline:
-                what = f"{answer.status} for {self.clock.grace:g} s after the limit"
-                raise CheckFailed("the job is pending again and can be locked", what)
+        while not await self.offered(job):
+            what = f"it is not, {self.clock.grace:g} s after the limit"
+            expect(time.monotonic() < deadline, "the job is pending again: a poll lists it", what)
             await asyncio.sleep(min(0.1, self.clock.grace))
+
+    async def comes_back(self, job: JobRef, *, by: str = "runtime-next", within: float | None = None) -> Answer:
+        """Fail the check unless the job can be locked again within the sweep (real seconds); ``by`` has locked it then."""
+        grace = self.clock.grace if within is None else within
+        deadline = time.monotonic() + grace
+        while True:
+            answer = await self.api.lock(job, by=by).answers()
+            if answer.status == 200:
+                return answer
+            what = f"{answer.status}, {grace:g} s after the limit"
+            expect(time.monotonic() < deadline, "the job is pending again and can be locked", what)
+            await asyncio.sleep(min(0.1, grace))
 
     async def stays_away(self, job: JobRef) -> None:
         """Fail the check where the job can be locked, at once or after the sweep."""
         for wait in (0.0, self.clock.grace):
-            await asyncio.sleep(wait)
+            await self.clock.advance(wait) if self.clock.stands else await asyncio.sleep(wait)
             answer = await self.api.lock(job, by="runtime-next").answers()
             expect(answer.status != 200, "the job can't be locked any more", "200: it was locked again")
 

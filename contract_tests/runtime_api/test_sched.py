@@ -1,0 +1,148 @@
+"""Which jobs a poll lists, and in which order (seed 000 sections 9 and 10). These checks need the queue for themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from contract_tests.checks import alone, expect, requirement
+from contract_tests.client import ANALYSES, JOB_TYPES
+from contract_tests.given import ids_of, jobs_of
+
+if TYPE_CHECKING:
+    from contract_tests.client import RuntimeApi
+    from contract_tests.given import Clock, Given
+
+
+async def later(clock: Clock) -> None:
+    """Two milliseconds: creations that follow have another `createdAt`."""
+    await clock.advance(0.002)
+
+
+@requirement("RT-SCHED-06")
+@alone
+async def test_an_empty_queue_is_an_empty_list(api: RuntimeApi) -> None:
+    """No job available: 200 with an empty list, no 204, no 404, no null."""
+    answer = await api.poll().succeeds(200)
+    expect(answer.get("jobs") == [], "jobs []", str(answer.get("jobs")), "/jobs")
+
+
+@requirement("RT-SCHED-02", "RT-DB-13")
+@alone
+async def test_lower_priority_numbers_come_first(given: Given, clock: Clock) -> None:
+    """Jobs come by priority ascending, whatever the order in which they were created; 0 before 5."""
+    made = {}
+    for priority in (5, 0, 9, -1, 0, 3):
+        made[(await given.job(priority=priority)).id] = priority
+        await later(clock)
+    entries = await given.polled(types=JOB_TYPES)
+    came = [made.get(id_) for id_ in ids_of(entries)]
+    expect(came == [-1, 0, 0, 3, 5, 9], "priorities -1, 0, 0, 3, 5, 9", str(came), "/jobs")
+
+
+@requirement("RT-SCHED-03")
+@alone
+async def test_older_jobs_come_first(given: Given, clock: Clock) -> None:
+    """Within one priority jobs come by createdAt ascending, across types."""
+    made = []
+    for i in range(10):
+        made.append((await given.job(jobType=JOB_TYPES[i * 2 % 5])).id)
+        await later(clock)
+    came = ids_of(await given.polled(types=JOB_TYPES))
+    expect(came == made, f"the order of creation {made}", str(came), "/jobs")
+
+
+@requirement("RT-SCHED-50")
+@alone
+async def test_equal_jobs_come_by_id(given: Given, clock: Clock) -> None:
+    """Jobs of one millisecond and one priority come by id, by code unit."""
+    clock.needs_to_stand()
+    made = [(await given.job(jobType=JOB_TYPES[i % 5])).id for i in range(12)]
+    came = ids_of(await given.polled(types=JOB_TYPES))
+    expect(came == sorted(made), f"the order of ids {sorted(made)}", str(came), "/jobs")
+
+
+@requirement("RT-SCHED-04")
+@alone
+async def test_no_poll_lists_more_than_fifty(api: RuntimeApi, given: Given) -> None:
+    """Of 55 jobs a poll with the largest limit lists 50; a larger limit lists no more."""
+    for _ in range(55):
+        await given.job(snapshot="none")
+    count = len(jobs_of(await api.poll(limit=50).succeeds(200)))
+    expect(count == 50, "50 jobs", f"{count} jobs", "/jobs")
+    answer = await api.poll(limit=51).answers()
+    if answer.status == 200:
+        expect(len(jobs_of(answer)) <= 50, "at most 50 jobs", f"{len(jobs_of(answer))} jobs", "/jobs")
+
+
+@requirement("RT-SCHED-05")
+@alone
+async def test_no_poll_lists_more_than_it_asks_for(api: RuntimeApi, given: Given) -> None:
+    """Of six jobs a poll with limit 1, 2, 5 lists as many, the first ones."""
+    for _ in range(6):
+        await given.job()
+    everything = ids_of(await given.polled(types=JOB_TYPES))
+    for limit in (1, 2, 5):
+        came = ids_of(jobs_of(await api.poll(limit=limit).succeeds(200)))
+        expect(came == everything[:limit], f"the first {limit} of {everything}", str(came), "/jobs")
+
+
+@requirement("RT-SCHED-01", "RT-LOCK-11")
+async def test_only_pending_jobs_are_listed(given: Given) -> None:
+    """A pending job is listed; when it is locked or running it is not."""
+    pending, locked, running = await given.job(), await given.locked_job(), await given.running_job()
+    expect(await given.offered(pending, types=[ANALYSES[0]]), "the pending job listed", "it is not")
+    for job, state in ((locked, "locked"), (running, "running")):
+        expect(not await given.offered(job), f"a {state} job not listed", "it is listed")
+
+
+@requirement("RT-SCHED-08", "RT-CANCEL-02", "RT-SM-18")
+async def test_a_cancelled_job_is_never_listed(api: RuntimeApi, given: Given) -> None:
+    """A cancelled job is not listed and can't be locked."""
+    job = await given.cancelled_job()
+    expect(not await given.offered(job), "the cancelled job not listed", "it is listed")
+    answer = await api.lock(job).answers()
+    expect(answer.status != 200, "a refusal", "200: the cancelled job was locked")
+    expect(not await given.offered(job), "the cancelled job not listed", "it is listed")
+
+
+@requirement("RT-SCHED-10", "RT-SM-22", "RT-RETRY-04")
+async def test_a_lapsed_job_is_listed_again(given: Given) -> None:
+    """After its lock lapsed another Runtime's poll lists the job again, and it can be locked."""
+    job = await given.locked_job("runtime-a")
+    expect(not await given.offered(job), "the locked job not listed", "it is listed")
+    await given.lapse()
+    await given.is_offered_again(job)
+    await given.comes_back(job)
+
+
+@requirement("RT-SCHED-09", "RT-SM-16")
+async def test_an_expired_job_without_retries_is_never_listed(given: Given) -> None:
+    """A job whose last attempt expired is failed: no poll lists it, nobody can lock it."""
+    job = await given.failed_job()
+    await given.stays_away(job)
+    expect(not await given.offered(job), "the failed job not listed", "it is listed")
+
+
+@requirement("RT-SM-51")
+async def test_an_expired_job_is_not_handed_out_before_it_is_pending(given: Given) -> None:
+    """Once a poll lists a lapsed job, lock grants it; there is no time in which it is listed and refused."""
+    job = await given.locked_job("runtime-a")
+    await given.lapse()
+    await given.is_offered_again(job)
+    await given.comes_back(job, within=0)
+
+
+@requirement("RT-RETRY-56")
+@alone
+async def test_a_retried_job_keeps_its_place(given: Given, clock: Clock) -> None:
+    """A job that went back to pending is listed where it was: by its priority and createdAt."""
+    made = []
+    for _ in range(3):
+        made.append(await given.job())
+        await later(clock)
+    await given.api.lock(made[1], by="runtime-a").succeeds()
+    await given.lapse()
+    await given.is_offered_again(made[1])
+    came = ids_of(await given.polled(types=JOB_TYPES))
+    wanted = [job.id for job in made]
+    expect(came == wanted, f"the order of creation {wanted}", str(came), "/jobs")
