@@ -32,6 +32,8 @@ class JobRef:
     id: str
     user_id: str
     snapshot_id: str | None
+    schema: str | None = None
+    """An output schema version of its own, by which polls find it."""
 
 
 class Answer:

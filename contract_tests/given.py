@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from contract_tests.checks import CheckFailed, CheckSkipped, expect
-from contract_tests.client import JOB_TYPES, Answer, JobRef, RuntimeApi
+from contract_tests.client import ANALYSES, Answer, JobRef, RuntimeApi
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 INSTANTS = ("lockedAt", "lockUntil", "startedAt", "finishedAt", "createdAt", "updatedAt")
 POLL_LIMIT = 50
+OTHER_SCHEMA = "quiz_output_v1"
+"""A version that the API supports and that no analysis has: a list that names it is not refused, and lists nothing more."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,7 @@ class Given:
     clock: Clock
     timing: Timing
     random: Random
+    firsts: ClassVar[int] = -1_000_000
     _made: int = field(default=0)
 
     def unique(self, what: str) -> str:
@@ -93,6 +96,16 @@ class Given:
         """A pending job of a user of its own, made through the application's own path."""
         values = await self.states.set_up("job", {"userId": self.unique("user"), **params})
         return JobRef(values["jobId"], values["userId"], values.get("snapshotId"))
+
+    def first(self) -> int:
+        """A priority that is listed before the jobs that were made before, of this check or another."""
+        Given.firsts -= 1
+        return Given.firsts
+
+    async def listed_job(self, **params: Any) -> JobRef:
+        """A pending job that polls can find however many others wait: by an output schema of its own."""
+        schema = self.unique("schema")
+        return replace(await self.job(outputSchemaVersion=schema, **params), schema=schema)
 
     async def locked_job(self, by: str = "runtime-a", **params: Any) -> JobRef:
         """A job that ``by`` has locked."""
@@ -138,12 +151,26 @@ class Given:
         """Let a lock that was just taken or extended lapse, and be swept."""
         await self.clock.advance(self.timing.lock + 2 * self.clock.margin)
 
-    async def offered(self, job: JobRef, *, by: str = "runtime-probe", types: Sequence[str] = JOB_TYPES) -> bool:
-        """Whether a poll lists the job; looks past the first page by polling each type apart."""
-        for type_ in types:
-            if any(entry.get("id") == job.id for entry in (await self.polled(by=by, types=[type_]))):
-                return True
-        return False
+    def early(self) -> float:
+        """Seconds before a limit at which it has certainly not passed: a twentieth of the lock, or the margin."""
+        return max(self.timing.lock / 20, 2 * self.clock.margin)
+
+    async def settles(self, job: JobRef) -> None:
+        """Wait until a build's sweeper is done with a job that lost its last attempt, where its state can be seen."""
+        if "inspect-job" not in self.states.offered:
+            await asyncio.sleep(0 if self.clock.stands else self.clock.grace)
+            return
+        deadline = time.monotonic() + self.clock.grace
+        while (await self.inspect(job)).get("status") in ("locked", "running", "expired"):
+            expect(time.monotonic() < deadline, "the job leaves `expired` by itself", "it does not")
+            await asyncio.sleep(0.1)
+
+    async def offered(self, job: JobRef, *, by: str = "runtime-probe") -> bool:
+        """Whether a poll lists a job of :meth:`listed_job`."""
+        types = ANALYSES[:1]
+        versions = [job.schema, OTHER_SCHEMA]
+        entries = await self.polled(by=by, types=types, capabilities={"supportedOutputSchemaVersions": versions})
+        return job.id in ids_of(entries)
 
     async def polled(self, *, by: str = "runtime-probe", types: Sequence[str], **fields: Any) -> list[dict[str, Any]]:
         """The entries of a poll with the largest limit."""

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
+import pytest
+
 from contract_tests.checks import expect, requirement
+from contract_tests.client import BASE, RuntimeApi, describe
+from contract_tests.transport import StateRefused
 
 if TYPE_CHECKING:
-    from contract_tests.client import RuntimeApi
     from contract_tests.given import Clock, Given
 
 LOCK_MS = 60_000
+CONNECTIONS = 50
+ROUNDS = 20
+SEED_EXAMPLE = b'{"runtimeInstanceId":"runtime-001"}'
 
 
 @requirement("RT-LOCK-01", "RT-LOCK-03", "RT-LOCK-04", "RT-LOCK-06", "RT-SM-04", "RT-SM-05")
@@ -20,3 +27,151 @@ async def test_a_pending_job_can_be_locked(api: RuntimeApi, given: Given) -> Non
     answer = await api.lock(job).succeeds(200)
     expect(answer.get("jobId") == job.id, f"jobId {job.id}", answer.get("jobId"), "/jobId")
     expect(answer.get("status") == "locked", "status locked", answer.get("status"), "/status")
+
+
+@requirement("RT-LOCK-01", "RT-LOCK-03")
+async def test_the_seeds_own_example_is_answered(api: RuntimeApi, given: Given) -> None:
+    """The request of seed 003 section 4.2, as it stands there."""
+    job = await given.job()
+    await api.raw("POST", f"{BASE}/jobs/{job.id}/lock", content=SEED_EXAMPLE, by="runtime-001").succeeds(200)
+
+
+@requirement("RT-LOCK-05", "RT-TIME-05")
+async def test_lock_until_is_epoch_milliseconds(api: RuntimeApi, given: Given) -> None:
+    """`lockUntil` is a number of 13 digits: epoch milliseconds, not seconds, not a text."""
+    until = (await api.lock(await given.job()).succeeds()).get("lockUntil")
+    good = isinstance(until, int) and not isinstance(until, bool)
+    expect(good, "lockUntil, an integer", json.dumps(until), "/lockUntil")
+    expect(10**12 < until < 10**13, "epoch milliseconds (13 digits)", str(until), "/lockUntil")
+
+
+@requirement("RT-LOCK-10")
+async def test_a_lock_lasts_60_seconds(api: RuntimeApi, given: Given, clock: Clock) -> None:
+    """`lockUntil` is 60 s after the lock, by the build's clock."""
+    job = await given.job()
+    before = await clock.now()
+    until = (await api.lock(job).succeeds()).get("lockUntil")
+    after = await clock.now()
+    low, high = before + given.timing.lock * 1000, after + given.timing.lock * 1000
+    expect(low <= until <= high, f"lockUntil within {low:.0f} to {high:.0f}", str(until), "/lockUntil")
+
+
+@requirement("RT-LOCK-08", "RT-LOCK-09", "RT-LOCK-11", "RT-DB-23", "RT-DB-24", "RT-DB-25")
+async def test_a_lock_sets_its_columns(api: RuntimeApi, given: Given) -> None:
+    """`lockedBy` is the caller, `lockedAt` is now, `status` is locked, `lockUntil` as answered; not yet started."""
+    job = await given.job()
+    answer = await api.lock(job, by="runtime-a").succeeds()
+    row = await given.inspect(job)
+    wanted = {"status": "locked", "lockedBy": "runtime-a", "lockUntil": answer.get("lockUntil")}
+    for name, value in wanted.items():
+        expect(row.get(name) == value, f"{name} {value}", str(row.get(name)), f"/{name}")
+    at = row.get("lockedAt")
+    expect(isinstance(at, int), "lockedAt, an instant", str(at), "/lockedAt")
+    lasts = row["lockUntil"] - row["lockedAt"]
+    expect(abs(lasts - given.timing.lock * 1000) < 2000, "lockedAt 60 s before lockUntil", f"{lasts} ms before", "/lockedAt")
+
+
+@requirement("RT-LOCK-13", "RT-LOCK-06")
+async def test_a_locked_job_is_refused_to_a_second_runtime(api: RuntimeApi, given: Given) -> None:
+    """The second Runtime gets JOB_ALREADY_LOCKED, and the first keeps its lock."""
+    job = await given.locked_job("runtime-a")
+    await api.lock(job, by="runtime-b").fails(409, "JOB_ALREADY_LOCKED")
+    await api.heartbeat(job, by="runtime-a").succeeds()
+
+
+@requirement("RT-LOCK-50")
+@pytest.mark.parametrize("state", ["locked", "running", "failed", "cancelled"])
+async def test_a_job_that_is_not_pending_is_409(api: RuntimeApi, given: Given, state: str) -> None:
+    """Not pending, for whatever reason, the holder asking again included: 409 JOB_ALREADY_LOCKED."""
+    make = {
+        "locked": given.locked_job,
+        "running": given.running_job,
+        "failed": given.failed_job,
+        "cancelled": given.cancelled_job,
+    }
+    job = await make[state]()
+    if state == "failed":
+        await given.settles(job)
+    for by in ("runtime-a", "runtime-b"):
+        await api.lock(job, by=by).fails(409, "JOB_ALREADY_LOCKED")
+
+
+@requirement("RT-LOCK-06")
+@pytest.mark.parametrize("state", ["running", "cancelled"])
+async def test_only_pending_jobs_can_be_locked(api: RuntimeApi, given: Given, state: str) -> None:
+    """A job that is not pending is not locked."""
+    job = await (given.running_job() if state == "running" else given.cancelled_job())
+    answer = await api.lock(job, by="runtime-b").answers()
+    expect(400 <= answer.status < 500, "a refusal (4xx)", describe(answer.response))
+
+
+@requirement("RT-LOCK-13")
+async def test_a_refused_lock_changes_nothing(api: RuntimeApi, given: Given) -> None:
+    """A refused lock leaves every column as it was: no other owner, no longer lock."""
+    job = await given.locked_job("runtime-a")
+    before = await given.inspect(job)
+    await api.lock(job, by="runtime-b").refused()
+    await api.lock(job, by="runtime-a").refused()
+    await given.unchanged(job, before)
+
+
+@requirement("RT-LOCK-51", "RT-LOCK-52", "RT-LOCK-53")
+async def test_the_answer_tells_what_the_runtime_needs(api: RuntimeApi, given: Given) -> None:
+    """attemptNo, apiKeyMode, credentialId, modelProvider, modelName, timeoutSeconds and params."""
+    params = {"cardCount": 10}
+    job = await given.job(jobType="flashcard_generation", params=params, timeoutSeconds=88)
+    answer = await api.lock(job).succeeds(200)
+    wanted = {
+        "attemptNo": 0,
+        "apiKeyMode": "platform_key",
+        "credentialId": None,
+        "modelProvider": "deepseek",
+        "modelName": "deepseek-chat",
+        "timeoutSeconds": 88,
+        "params": params,
+    }
+    for name, value in wanted.items():
+        came = answer.json.get(name, "absent")
+        expect(came == value, f"{name} {json.dumps(value)}", json.dumps(came), f"/{name}")
+
+
+@requirement("RT-LOCK-12", "RT-ERR-07")
+async def test_of_many_at_once_one_wins(api: RuntimeApi, given: Given) -> None:
+    """50 connections, opened first and released together, 20 rounds: one 200, 49 times 409, and the winner holds the lock."""
+    for _ in range(ROUNDS):
+        job = await given.job()
+        names = [f"racer-{i}" for i in range(CONNECTIONS)]
+        answers = await api.together([api.lock(job, by=name) for name in names])
+        winners = [name for name, answer in zip(names, answers, strict=True) if answer.status == 200]
+        expect(len(winners) == 1, "one winner", f"{len(winners)} winners: {winners}")
+        for answer in answers:
+            if answer.status != 200:
+                good = answer.status == 409 and answer.json.get("errorCode") == "JOB_ALREADY_LOCKED"
+                expect(good, "409 JOB_ALREADY_LOCKED for every loser", describe(answer.response))
+        await api.heartbeat(job, by=winners[0]).succeeds(204)
+        loser = next(name for name in names if name != winners[0])
+        await api.heartbeat(job, by=loser).refused()
+
+
+@requirement("RT-CANCEL-51")
+@pytest.mark.parametrize("state", ["locked", "running"])
+async def test_only_a_pending_job_can_be_cancelled(api: RuntimeApi, given: Given, state: str) -> None:
+    """Cancelling a job that a Runtime holds is refused, and its holder keeps it."""
+    job = await (given.locked_job() if state == "locked" else given.running_job())
+    try:
+        await given.states.set_up("cancel-job", {"jobId": job.id})
+    except StateRefused:
+        await api.heartbeat(job).succeeds(204)
+        return
+    expect(False, "a refusal (409)", "the job was cancelled")
+
+
+@requirement("RT-CANCEL-02", "RT-SM-17", "RT-CANCEL-01")
+async def test_cancel_and_lock_race(api: RuntimeApi, given: Given) -> None:
+    """A cancelled job says `cancelled`, and no lock is granted on it afterwards."""
+    job = await given.job()
+    values = await given.states.set_up("cancel-job", {"jobId": job.id})
+    expect(values.get("status") == "cancelled", "status cancelled", str(values.get("status")), "/status")
+    answers = await api.together([api.lock(job, by=f"racer-{i}") for i in range(5)])
+    won = [answer for answer in answers if answer.status == 200]
+    expect(not won, "no lock on a cancelled job", f"{len(won)} locks")

@@ -23,8 +23,6 @@ SEED_EXAMPLE = (
 STRINGS = ("id", "jobType", "targetType", "targetId")
 NULLABLE_STRINGS = ("snapshotId", "promptVersion", "outputSchemaVersion")
 FIELDS = (*STRINGS, *NULLABLE_STRINGS, "priority")
-FIRST = -1_000_000
-"""A priority that is listed before everybody else's jobs."""
 
 
 async def entry_of(given: Given, job: JobRef, type_: str = ANALYSES[0], **fields: Any) -> dict[str, Any]:
@@ -38,7 +36,7 @@ async def entry_of(given: Given, job: JobRef, type_: str = ANALYSES[0], **fields
 @requirement("RT-POLL-01", "RT-POLL-02", "RT-POLL-08", "RT-POLL-09", "RT-SM-02")
 async def test_a_poll_lists_pending_jobs(api: RuntimeApi, given: Given) -> None:
     """A poll is 200 with `jobs`, among them a job that was just created."""
-    job = await given.job(priority=FIRST)
+    job = await given.job(priority=given.first())
     answer = await api.poll(types=[ANALYSES[0]], limit=50).succeeds(200)
     expect(job.id in ids_of(jobs_of(answer)), f"job {job.id} among the jobs", str(ids_of(jobs_of(answer))), "/jobs")
 
@@ -52,7 +50,7 @@ async def test_the_seeds_own_example_is_answered(api: RuntimeApi) -> None:
 @requirement("RT-POLL-10", "RT-POLL-11", "RT-DB-13")
 async def test_an_entry_has_the_seeds_fields(given: Given) -> None:
     """An entry carries the eight fields of the example, with their types, as the job has them."""
-    made = {"targetType": "knowledge_point", "targetId": "kp-1", "priority": FIRST, "promptVersion": "learning_state_v1"}
+    made = {"targetType": "knowledge_point", "targetId": "kp-1", "priority": given.first(), "promptVersion": "learning_state_v1"}
     job = await given.job(**made, outputSchemaVersion=ANALYSIS)
     entry = await entry_of(given, job)
     for name in FIELDS:
@@ -73,7 +71,7 @@ async def test_an_entry_has_the_seeds_fields(given: Given) -> None:
 @requirement("RT-DB-10", "RT-DB-11", "RT-DB-19", "RT-DB-20")
 async def test_nullable_columns_are_null(given: Given) -> None:
     """A job without snapshot and prompt version has null there."""
-    job = await given.job(snapshot="none", priority=FIRST)
+    job = await given.job(snapshot="none", priority=given.first())
     entry = await entry_of(given, job)
     for name in ("snapshotId", "promptVersion"):
         expect(entry.get(name, "absent") is None, f"{name} null", json.dumps(entry.get(name, "absent")), f"/jobs/0/{name}")
@@ -84,7 +82,7 @@ async def test_nullable_columns_are_null(given: Given) -> None:
 @pytest.mark.parametrize("target_type", ["user", "material", "knowledge_point"])
 async def test_target_types(given: Given, target_type: str) -> None:
     """Each target type is listed as it was given."""
-    job = await given.job(targetType=target_type, priority=FIRST)
+    job = await given.job(targetType=target_type, priority=given.first())
     came = (await entry_of(given, job)).get("targetType")
     expect(came == target_type, f"targetType {target_type}", str(came), "/jobs/0/targetType")
 
@@ -93,7 +91,7 @@ async def test_target_types(given: Given, target_type: str) -> None:
 @pytest.mark.parametrize("type_", JOB_TYPES)
 async def test_only_the_asked_types_are_listed(given: Given, type_: str) -> None:
     """A job of each type is listed to who asks for its type, and not to who asks for the four others."""
-    job = await given.job(jobType=type_, priority=FIRST)
+    job = await given.job(jobType=type_, priority=given.first())
     entry = await entry_of(given, job, type_)
     expect(entry["jobType"] == type_, f"jobType {type_}", str(entry["jobType"]), "/jobs/0/jobType")
     others = [other for other in JOB_TYPES if other != type_]
@@ -105,8 +103,8 @@ async def test_only_the_asked_types_are_listed(given: Given, type_: str) -> None
 @requirement("RT-POLL-13")
 async def test_snapshot_versions_filter(given: Given) -> None:
     """A job is listed only to who can read its snapshot's version."""
-    job = await given.job(priority=FIRST, snapshotVersion="ai_snapshot_v9")
-    known = await given.job(priority=FIRST)
+    job = await given.job(priority=given.first(), snapshotVersion="ai_snapshot_v9")
+    known = await given.job(priority=given.first())
     entries = await given.polled(types=[ANALYSES[0]], capabilities={"supportedSnapshotVersions": [SNAPSHOT]})
     expect(known.id in ids_of(entries), "the job of a known version", str(ids_of(entries)), "/jobs")
     expect(job.id not in ids_of(entries), "no job of another version", f"{job.id} is listed", "/jobs")
@@ -117,7 +115,7 @@ async def test_snapshot_versions_filter(given: Given) -> None:
 @requirement("RT-POLL-14")
 async def test_output_schema_versions_filter(given: Given) -> None:
     """A job is listed only to who can write its output schema."""
-    quiz = await given.job(jobType="quiz_generation", outputSchemaVersion=QUIZ, priority=FIRST)
+    quiz = await given.job(jobType="quiz_generation", outputSchemaVersion=QUIZ, priority=given.first())
     types = ["quiz_generation"]
     entries = await given.polled(types=types, capabilities={"supportedOutputSchemaVersions": [ANALYSIS]})
     expect(quiz.id not in ids_of(entries), "no job of another output schema", f"{quiz.id} is listed", "/jobs")
@@ -154,7 +152,7 @@ async def test_types_are_required(api: RuntimeApi) -> None:
 @requirement("RT-POLL-53")
 async def test_an_unknown_type_matches_nothing(api: RuntimeApi, given: Given) -> None:
     """A type that the API does not know is allowed: it matches nothing, and the others still match."""
-    job = await given.job(priority=FIRST)
+    job = await given.job(priority=given.first())
     expect(not jobs_of(await api.poll(types=["poetry"]).succeeds(200)), "no jobs", "some jobs", "/jobs")
     entries = await given.polled(types=["poetry", ANALYSES[0]])
     expect(job.id in ids_of(entries), "the jobs of the known type", str(ids_of(entries)), "/jobs")
@@ -163,7 +161,7 @@ async def test_an_unknown_type_matches_nothing(api: RuntimeApi, given: Given) ->
 @requirement("RT-POLL-54", "RT-POLL-55")
 async def test_what_is_left_out_filters_nothing(given: Given) -> None:
     """Without `capabilities`, or with one list only, jobs of any other version are listed."""
-    job = await given.job(priority=FIRST, snapshotVersion="ai_snapshot_v9", outputSchemaVersion="analysis_output_v9")
+    job = await given.job(priority=given.first(), snapshotVersion="ai_snapshot_v9", outputSchemaVersion="analysis_output_v9")
     for fields in (
         {},
         {"capabilities": {}},
@@ -177,8 +175,8 @@ async def test_what_is_left_out_filters_nothing(given: Given) -> None:
 @requirement("RT-POLL-56")
 async def test_an_empty_list_of_versions_lists_nothing(given: Given) -> None:
     """A list that is there and empty makes the answer empty, jobs without a snapshot included."""
-    await given.job(priority=FIRST)
-    await given.job(priority=FIRST, snapshot="none")
+    await given.job(priority=given.first())
+    await given.job(priority=given.first(), snapshot="none")
     for name in ("supportedSnapshotVersions", "supportedOutputSchemaVersions"):
         entries = await given.polled(types=[ANALYSES[0]], capabilities={name: []})
         expect(not entries, f"no jobs with {name} []", str(ids_of(entries)), "/jobs")
@@ -188,7 +186,7 @@ async def test_an_empty_list_of_versions_lists_nothing(given: Given) -> None:
 @pytest.mark.parametrize("snapshot", ["none", "missing"])
 async def test_a_job_without_snapshot_passes_its_filter(given: Given, snapshot: str) -> None:
     """No snapshot, or one that does not exist, passes the snapshot filter."""
-    job = await given.job(priority=FIRST, snapshot=snapshot)
+    job = await given.job(priority=given.first(), snapshot=snapshot)
     await entry_of(given, job, capabilities={"supportedSnapshotVersions": [SNAPSHOT]})
 
 
@@ -205,7 +203,7 @@ async def test_only_unknown_versions_are_422(api: RuntimeApi) -> None:
 async def test_an_entry_tells_what_the_runtime_needs(given: Given) -> None:
     """attemptNo, apiKeyMode, credentialId, modelProvider, modelName, timeoutSeconds and params."""
     params = {"questionCount": 3, "nested": {"a": [1, None]}}
-    job = await given.job(jobType="quiz_generation", params=params, timeoutSeconds=77, priority=FIRST)
+    job = await given.job(jobType="quiz_generation", params=params, timeoutSeconds=77, priority=given.first())
     entry = await entry_of(given, job, "quiz_generation")
     wanted = {
         "attemptNo": 0,
@@ -219,7 +217,7 @@ async def test_an_entry_tells_what_the_runtime_needs(given: Given) -> None:
     for name, value in wanted.items():
         came = entry.get(name, "absent")
         expect(came == value, f"{name} {json.dumps(value)}", json.dumps(came), f"/jobs/0/{name}")
-    plain = await given.job(priority=FIRST)
+    plain = await given.job(priority=given.first())
     came = (await entry_of(given, plain)).get("params", "absent")
     expect(came is None, "params null", json.dumps(came), "/jobs/0/params")
 
@@ -229,7 +227,7 @@ async def test_an_entry_tells_no_more(given: Given) -> None:
     """No userId, no idempotencyKey, no API key in an entry."""
     credential = await given.states.set_up("credential", {"userId": given.unique("user")})
     mine = {"userId": credential["userId"], "credentialId": credential["credentialId"], "apiKeyMode": "user_deepseek_key"}
-    job = await given.job(**mine, idempotencyKey=given.unique("idem"), priority=FIRST)
+    job = await given.job(**mine, idempotencyKey=given.unique("idem"), priority=given.first())
     entry = await entry_of(given, job)
     for name in ("userId", "idempotencyKey", "apiKey"):
         expect(name not in entry, f"no `{name}` in the entry", json.dumps(entry)[:200], f"/jobs/0/{name}")
@@ -239,7 +237,7 @@ async def test_an_entry_tells_no_more(given: Given) -> None:
 @requirement("RT-POLL-02")
 async def test_polling_changes_nothing(api: RuntimeApi, given: Given) -> None:
     """Two Runtimes see the same job, and either can still lock it."""
-    job = await given.job(priority=FIRST)
+    job = await given.job(priority=given.first())
     for by in ("runtime-a", "runtime-b", "runtime-a"):
         await entry_of(given, job)
         await api.poll(by=by, types=[ANALYSES[0]]).succeeds(200)
@@ -253,6 +251,6 @@ async def test_polling_changes_nothing(api: RuntimeApi, given: Given) -> None:
 )
 async def test_output_schemas_by_type(given: Given, type_: str, version: str) -> None:
     """A job that was created without an output schema version has its type's."""
-    job = await given.job(jobType=type_, priority=FIRST)
+    job = await given.job(jobType=type_, priority=given.first())
     came = (await entry_of(given, job, type_)).get("outputSchemaVersion")
     expect(came == version, f"outputSchemaVersion {version}", str(came), "/jobs/0/outputSchemaVersion")

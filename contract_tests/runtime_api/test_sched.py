@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from contract_tests.checks import alone, expect, requirement
-from contract_tests.client import ANALYSES, JOB_TYPES
+from contract_tests.client import JOB_TYPES
 from contract_tests.given import ids_of, jobs_of
 
 if TYPE_CHECKING:
@@ -89,8 +89,11 @@ async def test_no_poll_lists_more_than_it_asks_for(api: RuntimeApi, given: Given
 @requirement("RT-SCHED-01", "RT-LOCK-11")
 async def test_only_pending_jobs_are_listed(given: Given) -> None:
     """A pending job is listed; when it is locked or running it is not."""
-    pending, locked, running = await given.job(), await given.locked_job(), await given.running_job()
-    expect(await given.offered(pending, types=[ANALYSES[0]]), "the pending job listed", "it is not")
+    pending, locked, running = await given.listed_job(), await given.listed_job(), await given.listed_job()
+    await given.api.lock(locked).succeeds()
+    await given.api.lock(running).succeeds()
+    await given.api.heartbeat(running).succeeds()
+    expect(await given.offered(pending), "the pending job listed", "it is not")
     for job, state in ((locked, "locked"), (running, "running")):
         expect(not await given.offered(job), f"a {state} job not listed", "it is listed")
 
@@ -98,7 +101,8 @@ async def test_only_pending_jobs_are_listed(given: Given) -> None:
 @requirement("RT-SCHED-08", "RT-CANCEL-02", "RT-SM-18")
 async def test_a_cancelled_job_is_never_listed(api: RuntimeApi, given: Given) -> None:
     """A cancelled job is not listed and can't be locked."""
-    job = await given.cancelled_job()
+    job = await given.listed_job()
+    await given.states.set_up("cancel-job", {"jobId": job.id})
     expect(not await given.offered(job), "the cancelled job not listed", "it is listed")
     answer = await api.lock(job).answers()
     expect(answer.status != 200, "a refusal", "200: the cancelled job was locked")
@@ -108,7 +112,8 @@ async def test_a_cancelled_job_is_never_listed(api: RuntimeApi, given: Given) ->
 @requirement("RT-SCHED-10", "RT-SM-22", "RT-RETRY-04")
 async def test_a_lapsed_job_is_listed_again(given: Given) -> None:
     """After its lock lapsed another Runtime's poll lists the job again, and it can be locked."""
-    job = await given.locked_job("runtime-a")
+    job = await given.listed_job()
+    await given.api.lock(job).succeeds()
     expect(not await given.offered(job), "the locked job not listed", "it is listed")
     await given.lapse()
     await given.is_offered_again(job)
@@ -118,7 +123,9 @@ async def test_a_lapsed_job_is_listed_again(given: Given) -> None:
 @requirement("RT-SCHED-09", "RT-SM-16")
 async def test_an_expired_job_without_retries_is_never_listed(given: Given) -> None:
     """A job whose last attempt expired is failed: no poll lists it, nobody can lock it."""
-    job = await given.failed_job()
+    job = await given.listed_job(maxRetryCount=0)
+    await given.api.lock(job).succeeds()
+    await given.lapse()
     await given.stays_away(job)
     expect(not await given.offered(job), "the failed job not listed", "it is listed")
 
@@ -126,7 +133,8 @@ async def test_an_expired_job_without_retries_is_never_listed(given: Given) -> N
 @requirement("RT-SM-51")
 async def test_an_expired_job_is_not_handed_out_before_it_is_pending(given: Given) -> None:
     """Once a poll lists a lapsed job, lock grants it; there is no time in which it is listed and refused."""
-    job = await given.locked_job("runtime-a")
+    job = await given.listed_job()
+    await given.api.lock(job).succeeds()
     await given.lapse()
     await given.is_offered_again(job)
     await given.comes_back(job, within=0)
@@ -142,7 +150,7 @@ async def test_a_retried_job_keeps_its_place(given: Given, clock: Clock) -> None
         await later(clock)
     await given.api.lock(made[1], by="runtime-a").succeeds()
     await given.lapse()
-    await given.is_offered_again(made[1])
+    await given.settles(made[1])
     came = ids_of(await given.polled(types=JOB_TYPES))
     wanted = [job.id for job in made]
     expect(came == wanted, f"the order of creation {wanted}", str(came), "/jobs")
