@@ -53,9 +53,11 @@ async def test_the_former_holders_heartbeat_extends_nothing(api: RuntimeApi, giv
 
 
 @requirement("RT-HB-04")
-async def test_a_heartbeat_extends_the_lock(api: RuntimeApi, given: Given, clock: Clock) -> None:
-    """Three quarters into the lock a heartbeat keeps it for another 60 s from then, not from the old end."""
-    job = await given.locked_job("runtime-a", timeoutSeconds=600)
+@pytest.mark.parametrize("state", ["locked", "running"])
+async def test_a_heartbeat_extends_the_lock(api: RuntimeApi, given: Given, clock: Clock, state: str) -> None:
+    """Three quarters into the lock a heartbeat, the first or a later one, keeps it for another 60 s from then."""
+    make = given.locked_job if state == "locked" else given.running_job
+    job = await make("runtime-a", timeoutSeconds=600)
     await clock.advance(given.timing.lock * 0.75)
     await api.heartbeat(job, by="runtime-a").succeeds()
     await clock.advance(given.timing.lock * 0.75)
