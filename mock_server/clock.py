@@ -6,6 +6,8 @@ import re
 import time
 from typing import Protocol
 
+_MAX_RATE = 1e9
+
 
 class Clock(Protocol):
     """What a world needs of a clock."""
@@ -32,7 +34,7 @@ class ScaledClock:
 
     def __init__(self, rate: float) -> None:
         self.rate = rate
-        self.kind = f"x{rate:g}"
+        self.kind = f"x{rate:.6f}".rstrip("0").rstrip(".")
         self.reset()
 
     def now(self) -> int:
@@ -99,7 +101,7 @@ def make_clock(kind: str) -> Clock:
         return RealClock()
     if kind == "manual":
         return ManualClock()
-    scaled = re.fullmatch(r"x(\d+(?:\.\d+)?)", kind)
-    if scaled and float(scaled[1]) > 0:
+    scaled = re.fullmatch(r"x([0-9]+(?:\.[0-9]{1,6})?)", kind)
+    if scaled and 0 < float(scaled[1]) <= _MAX_RATE:
         return ScaledClock(float(scaled[1]))
     raise ValueError(f"`{kind}` is no clock: use `real`, `manual`, or a rate such as `x60`")

@@ -70,21 +70,24 @@ class Engine:
         return await self._perform(trigger, {"caller": caller, "path": path, "body": body or {}})
 
     async def act(self, action: str, params: Mapping[str, Any]) -> Outcome:
-        """Perform an action of the application: createJob (``params`` are the columns), cancelJob, rerunJob, revokeConsent."""
+        """Perform an action of the application: createJob (``params`` are the columns), cancelJob, rerunJob, revokeConsent.
+
+        Raises ``KeyError`` when a new row is given a key that exists already.
+        """
         trigger = self.machine.actions[action]
         inputs: Inputs = {"params": params, "body": params}
         if trigger.each is None:
             return await self._perform(trigger, inputs)
-        await self.settle()
+        now = await self.settle()
         outcome = Outcome(trigger.name, None, None)
         for row in await self.store.rows(self.machine.entity):
-            inputs = {**inputs, **self._functions, self.machine.row: row, "now": self.clock.now()}
+            inputs = {**inputs, **self._functions, self.machine.row: row, "now": now}
             if self.executor.concerns(trigger, inputs):
                 outcome = await self._perform(trigger, inputs, row)
         return outcome
 
-    async def settle(self) -> None:
-        """Fire every timer that is due by now, in due order."""
+    async def settle(self) -> int:
+        """Fire every timer that is due by now, in due order. Returns that instant: what follows is judged at it."""
         now = self.clock.now()
         last: tuple[str, int] | None = None
         firings = 0
@@ -96,7 +99,8 @@ class Engine:
             row = await self.store.get(self.machine.entity, due.key)
             if row is not None:
                 outcome = self.executor.fire(due, row, dict(self._functions))
-                await self._commit(row, outcome)
+                await self._commit(row, outcome, due.instant)
+        return now
 
     async def advance(self, milliseconds: int) -> int:
         """Move the clock forward; everything due by then has happened when this returns the new instant."""
@@ -128,8 +132,9 @@ class Engine:
         self.clock.reset()
 
     async def _perform(self, trigger: Trigger, inputs: Inputs, row: Row | None = None) -> Outcome:
-        await self.settle()
-        inputs = {**self._functions, **inputs, "now": self.clock.now()}
+        now = await self.settle()
+        inputs = {**self._functions, **inputs, "now": now}
+        lost = False
         while True:
             if trigger.find is not None:
                 row = await self.store.get(self.machine.entity, self.executor.key(trigger, inputs))
@@ -139,10 +144,19 @@ class Engine:
             for name in self.executor.related(trigger):
                 inputs[name] = await self._related(trigger.related[name], inputs)
             outcome = self.executor.judge(trigger, inputs)
-            if await self._commit(row, outcome):
+            if await self._commit(row, outcome, now):
                 return outcome
+            if lost and row is None:
+                await self._refuse_existing(outcome)
+            lost = True
             if trigger.find is None and row is not None:
                 row = await self.store.get(self.machine.entity, row[self.rows.keys[self.machine.entity]])
+
+    async def _refuse_existing(self, outcome: Outcome) -> None:
+        for entity, row in outcome.created.items():
+            key = row[self.rows.keys[entity]]
+            if await self.store.get(entity, key) is not None:
+                raise KeyError(key)
 
     async def _related(self, related: Related, inputs: Inputs) -> Row | None:
         if related.unique:
@@ -153,7 +167,7 @@ class Engine:
             return None
         return await self.store.find(related.entity, where)
 
-    async def _commit(self, old: Row | None, outcome: Outcome) -> bool:
+    async def _commit(self, old: Row | None, outcome: Outcome, now: int) -> bool:
         """Store what an outcome changed and created; False when another was faster and the row must be judged again."""
         changes = []
         key = self.rows.keys[self.machine.entity]
@@ -161,7 +175,7 @@ class Engine:
             due = self.executor.due(outcome.row, outcome.row[key])
             changes.append(Change(self.machine.entity, old, outcome.row, due))
         for entity, values in outcome.created.items():
-            row = outcome.created[entity] = self._row(entity, values, self.clock.now())
+            row = outcome.created[entity] = self._row(entity, values, now)
             due = self.executor.due(row, row[key]) if entity == self.machine.entity else None
             changes.append(Change(entity, None, row, due))
         return not changes or await self.store.commit(changes)

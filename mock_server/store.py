@@ -118,12 +118,17 @@ class MemoryStore:
 
     async def commit(self, changes: Sequence[Change]) -> bool:
         """Apply all changes or none."""
+        taken: set[tuple[Any, ...]] = set()
         for change in changes:
-            if self._rows[change.entity].get(change.new[self._keys[change.entity]]) is not change.old:
-                return False
+            key = change.new[self._keys[change.entity]]
             values = self._unique_values(change.entity, change.new)
-            if values is not None and self._by_unique[change.entity].get(values) is not change.old:
+            claims = {(change.entity, key)} | ({(change.entity, values)} if values is not None else set())
+            if self._rows[change.entity].get(key) is not change.old or claims & taken:
                 return False
+            holder = None if values is None else self._by_unique[change.entity].get(values)
+            if holder is not None and holder is not change.old:
+                return False
+            taken |= claims
         for change in changes:
             self._apply(change)
         return True
@@ -139,6 +144,8 @@ class MemoryStore:
         entity, old, new = change.entity, change.old, change.new
         key = new[self._keys[entity]]
         self._rows[entity][key] = new
+        if old is not None and (former := self._unique_values(entity, old)) is not None:
+            del self._by_unique[entity][former]
         values = self._unique_values(entity, new)
         if values is not None:
             self._by_unique[entity][values] = new

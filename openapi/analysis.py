@@ -5,17 +5,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from openapi import expressions
 from openapi.documents import at_pointer
 from openapi.expressions import Binary, Call, Conditional, Expression, Field, ListOf, Literal, Name, Not
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from openapi.contract import Contract
-    from openapi.machine import Fault, Machine, Step, Trigger
+    from openapi.machine import Fault, Machine, Step, Timer, Trigger
 
 _MAX_ATOMS = 12
 _NEEDS_VALUE = frozenset({"<", "<=", ">", ">=", "+", "-", "*"})
@@ -28,6 +28,8 @@ def analyse(contract: Contract) -> list[Fault]:
     if machine is None:
         return []
     analysis = _Analysis(contract, machine)
+    if unknown := list(analysis.entities()):
+        return unknown
     return [*analysis.states(), *analysis.steps(), *analysis.texts(), *analysis.decisions()]
 
 
@@ -53,26 +55,35 @@ class _Analysis:
 
     # States
 
+    def entities(self) -> Iterator[Fault]:
+        """Rows of no schema: nothing else can be told before they are right."""
+        if self.machine.entity not in self.schemas:
+            yield "/entity", f"`{self.machine.entity}` is no schema", "name one of components.schemas"
+        found = {related.pointer: related for trigger in self.machine.triggers() for related in trigger.related.values()}
+        for related in found.values():
+            if related.entity not in self.schemas:
+                yield f"{related.pointer}/of", f"`{related.entity}` is no schema", "name one of components.schemas"
+
     def states(self) -> Iterator[Fault]:
         """Unknown and unreachable states, ways out of final ones, transient ones that are not left."""
         machine = self.machine
         names = set(machine.states)
-        if machine.entity not in self.schemas:
-            yield "/entity", f"`{machine.entity}` is no schema", "name one of components.schemas"
         if machine.initial not in names:
             yield "/initial", f"`{machine.initial}` is no state", "name one of `states`"
         reached = {machine.initial}
         for pointer, sources, target in self.moves():
-            for state in (*sources, target):
+            if target is not None and target not in names:
+                yield f"{pointer}/to", f"`{target}` is no state", "name one of `states`"
+            for state in sources:
                 if state not in names:
-                    yield pointer, f"`{state}` is no state", "name one of `states`"
-                elif state in sources and machine.states[state].final and state != target:
-                    yield pointer, f"`{state}` is final and is left here", "leave it out of `from`"
-            reached.add(target)
-        for name, state in machine.states.items():
+                    yield f"{pointer}/from", f"`{state}` is no state", "name one of `states`"
+                elif target not in (None, state) and machine.states[state].final:
+                    yield f"{pointer}/from", f"`{state}` is final and is left here", "leave it out of `from`"
+            reached.add(target or "")
+        for name, known in machine.states.items():
             if name not in reached:
                 yield f"/states/{name}", f"nothing leads to `{name}`", "add a transition or drop the state"
-            if state.transient != (name in machine.entering):
+            if known.transient != (name in machine.entering):
                 yield f"/states/{name}", f"`{name}` is transient or has steps under `entering`, not both", "give it both"
         for trigger in machine.entering.values():
             yield from (
@@ -81,12 +92,11 @@ class _Analysis:
                 if step.to is None
             )
 
-    def moves(self) -> Iterator[tuple[str, tuple[str, ...], str]]:
-        """Every change of state: place, from, to."""
+    def moves(self) -> Iterator[tuple[str, tuple[str, ...], str | None]]:
+        """Every step and timer: place, from, to (None: the state stays)."""
         for trigger in self.machine.triggers():
             for step in trigger.steps:
-                if step.to is not None:
-                    yield step.pointer, (trigger.name,) if trigger.kind == "entering" else (step.sources or ()), step.to
+                yield step.pointer, (trigger.name,) if trigger.kind == "entering" else (step.sources or ()), step.to
         for timer in self.machine.timers.values():
             yield timer.pointer, timer.sources, timer.to
 
@@ -102,14 +112,14 @@ class _Analysis:
                 ids.add(step.id)
                 if step.to is not None and step.sources is None and trigger.kind != "entering":
                     yield step.pointer, "changes the state from any state", "list the states under `from`"
-                yield from self.assignments(step.pointer, step.set)
+                yield from self.assignments(step)
                 yield from self.answers(trigger, step)
         for timer in self.machine.timers.values():
-            yield from self.assignments(timer.pointer, timer.set)
+            yield from self.assignments(timer)
 
-    def assignments(self, pointer: str, effects: Mapping[str, Expression]) -> Iterator[Fault]:
-        for column, value in effects.items():
-            schema = self.columns.get(column)
+    def assignments(self, setter: Step | Timer) -> Iterator[Fault]:
+        for column, value in setter.set.items():
+            pointer, schema = setter.set_at[column], self.columns.get(column)
             if schema is None:
                 yield pointer, f"sets `{column}`, which is no column of {self.machine.entity}", "name a column"
             elif column == "status":
@@ -124,33 +134,40 @@ class _Analysis:
         if operation is None:
             yield trigger.pointer, f"`{trigger.name}` is no operation", "name an operationId of `paths`"
             return
-        answers = [step.otherwise if step.require is not None else step.answer]
+        answers: list[tuple[str, int | str | None]] = [(f"{step.pointer}/answer", step.answer)]
+        if step.require is not None:
+            answers = [(f"{step.pointer}/else", step.otherwise)]
         if trigger.find is not None and step is trigger.steps[0]:
-            answers.append(trigger.find.otherwise)
-        for answer in answers:
+            answers.append((f"{trigger.pointer}/find/else", trigger.find.otherwise))
+        for pointer, answer in answers:
             if isinstance(answer, int):
                 if answer not in operation.statuses or not 200 <= answer < 300:
-                    yield step.pointer, f"answers {answer}, which {operation.id} does not document", "document it"
+                    yield pointer, f"answers {answer}, which {operation.id} does not document", "document it"
             elif answer is None:
-                yield step.pointer, "has no answer", "give it `answer`"
+                yield pointer, "has no answer", "give it `answer`"
             elif answer not in self.contract.errors:
-                yield step.pointer, f"answers `{answer}`, which is no code of x-errors", "add the code there"
+                yield pointer, f"answers `{answer}`, which is no code of x-errors", "add the code there"
             else:
                 status = self.contract.errors[answer].status
                 response = self.contract.resolve(operation.document["responses"].get(str(status), {}))
                 if answer not in response.get("x-error-codes", ()):
                     what = f"answers `{answer}`, which {operation.id} does not document under {status}"
-                    yield step.pointer, what, "name it in that response's x-error-codes"
+                    yield pointer, what, "name it in that response's x-error-codes"
 
     # Expressions: names and nulls
 
     def texts(self) -> Iterator[Fault]:
         """Unresolved names, unknown fields, operands that can be null."""
+        for name, definition in self.machine.definitions.items():
+            yield from self.names(_Text(f"/define/{name}", definition, None, frozenset()))
         for text in self.all_texts():
             yield from self.names(text)
             yield from ((text.pointer, message, mend) for message, mend in self.nulls(text.expression, text.facts, text))
 
     def all_texts(self) -> Iterator[_Text]:
+        for name, state in self.machine.states.items():
+            if state.holds is not None:
+                yield _Text(f"/states/{name}/holds", state.holds, None, frozenset())
         for trigger in self.machine.triggers():
             if trigger.find is not None:
                 yield _Text(f"{trigger.pointer}/find/id", trigger.find.id, trigger, frozenset())
@@ -158,24 +175,28 @@ class _Analysis:
                 yield _Text(f"{trigger.pointer}/each", trigger.each, trigger, frozenset())
             for related in trigger.related.values():
                 for column, value in related.where.items():
-                    yield _Text(f"/related/{related.name}/where/{column}", value, trigger, frozenset())
+                    yield _Text(f"{related.pointer}/where/{column}", value, None, frozenset())
             facts: frozenset[str] = frozenset()
             for step in trigger.steps:
                 known = facts | self.of_states(step.sources)
                 if step.guard is not None:
-                    yield _Text(step.pointer, step.guard, trigger, known)
+                    at = "require" if step.require is not None else "when"
+                    yield _Text(f"{step.pointer}/{at}", step.guard, trigger, known)
                 if step.require is not None:
                     facts |= self.known(step.require)
                     continue
                 if step.when is not None:
                     known |= self.known(step.when)
-                values = [*step.set.values(), *step.headers.values()]
-                values += [value for creation in step.create for value in creation.values.values()]
-                yield from (_Text(step.pointer, value, trigger, known) for value in values)
+                values = [(step.set_at[column], value) for column, value in step.set.items()]
+                values += [(f"{step.pointer}/headers/{name}", value) for name, value in step.headers.items()]
+                for creation in step.create:
+                    at = f"{step.pointer}/create/{creation.entity}"
+                    values += [(f"{at}/{column}", value) for column, value in creation.values.items()]
+                yield from (_Text(pointer, value, trigger, known) for pointer, value in values)
         for timer in self.machine.timers.values():
             known = self.of_states(timer.sources)
-            yield _Text(timer.pointer, timer.instant, None, known)
-            yield from (_Text(timer.pointer, value, None, known) for value in timer.set.values())
+            yield _Text(f"{timer.pointer}/{'after' if timer.strictly_after else 'at'}", timer.instant, None, known)
+            yield from (_Text(timer.set_at[column], value, None, known) for column, value in timer.set.items())
 
     def of_states(self, names: Sequence[str] | None) -> frozenset[str]:
         """What is non-null in every one of these states, by their ``holds``."""
@@ -198,7 +219,9 @@ class _Analysis:
                     yield text.pointer, f"the body has no property `{name}`", "correct the name"
 
     def in_body(self, trigger: Trigger | None, name: str) -> bool:
-        if trigger is None or trigger.kind != "operation":
+        if trigger is None:  # a definition or a related row is for several triggers; each use is looked at, too
+            return any(self.in_body(each, name) for each in self.machine.triggers())
+        if trigger.kind != "operation":
             return name in self.columns
         operation = self.contract.operations.get(trigger.name)
         if operation is None:
@@ -207,14 +230,7 @@ class _Analysis:
         schema = content.get("schema", {})
         if "$ref" in schema:
             schema = at_pointer(self.contract.document, schema["$ref"].removeprefix("#"))
-        # A related row may look at the body of some operations only; absent is null in the others.
-        return name in schema.get("properties", {}) or all(
-            name != node.name
-            for step in trigger.steps
-            if step.guard is not None
-            for node in expressions.walk(step.guard)
-            if isinstance(node, Field) and node.of == Name("body")
-        )
+        return name in schema.get("properties", {})
 
     def nulls(self, node: Expression, facts: frozenset[str], text: _Text) -> Iterator[tuple[str, str]]:
         """Operands that may be null where that breaks the expression; ``&&``, ``||`` and ``?:`` add what they test."""
@@ -293,16 +309,18 @@ class _Analysis:
         if len(found) > _MAX_ATOMS:
             yield trigger.pointer, f"{len(found)} different conditions are more than a truth table can hold", "split it"
             return
+        atoms = {text: n for n, text in enumerate(found)}
+        guards = [self.condition(step.guard, atoms) if step.guard is not None else None for step in trigger.steps]
+        judged = list(zip(trigger.steps, guards, strict=True))
         deciding: set[str] = set()
         undecided: set[str | None] = set()
         for state in states:
             for values in product((True, False), repeat=len(found)):
-                truth = dict(zip(found, values, strict=True))
-                step = next((step for step in trigger.steps if self.decides(step, state, truth)), None)
-                if step is None:
+                decider = next((step for step, guard in judged if _decides(step, guard, state, values)), None)
+                if decider is None:
                     undecided.add(state)
                 else:
-                    deciding.add(step.id)
+                    deciding.add(decider.id)
         yield from (
             (step.pointer, f"`{step.id}` can never decide", "drop it, or move it up")
             for step in trigger.steps
@@ -312,23 +330,22 @@ class _Analysis:
             where = ", ".join(sorted(str(state) for state in undecided))
             yield trigger.pointer, f"no step may decide in state {where}", "end with a step that always decides"
 
-    def decides(self, step: Step, state: str | None, truth: Mapping[str, bool]) -> bool:
-        if step.require is not None:
-            return not self.value(step.require, state, truth)
-        if step.sources is not None and state not in step.sources:
-            return False
-        return step.when is None or self.value(step.when, state, truth)
-
-    def value(self, node: Expression, state: str | None, truth: Mapping[str, bool]) -> bool:
+    def condition(self, node: Expression, atoms: Mapping[str, int]) -> _Condition:
+        """A guard over the state and the truth of every atom, in the order of ``atoms``."""
         match node:
-            case Binary("&&", left, right):
-                return self.value(left, state, truth) and self.value(right, state, truth)
-            case Binary("||", left, right):
-                return self.value(left, state, truth) or self.value(right, state, truth)
+            case Binary("&&" | "||" as sign, left, right):
+                one, two = self.condition(left, atoms), self.condition(right, atoms)
+                if sign == "&&":
+                    return lambda state, values: one(state, values) and two(state, values)
+                return lambda state, values: one(state, values) or two(state, values)
             case Not(operand):
-                return not self.value(operand, state, truth)
-        told = self.about_state(node, state)
-        return truth[expressions.render(node)] if told is None else told
+                inner = self.condition(operand, atoms)
+                return lambda state, values: not inner(state, values)
+        if self.about_state(node, None) is None:
+            n = atoms[expressions.render(node)]
+            return lambda _, values: values[n]
+        told = {state: bool(self.about_state(node, state)) for state in (None, *self.machine.states)}
+        return lambda state, _: told[state]
 
     def about_state(self, node: Expression, state: str | None) -> bool | None:
         """The truth of a test of the state itself; None for any other expression."""
@@ -343,6 +360,15 @@ class _Analysis:
             case Literal(bool() as value):
                 return value
         return None
+
+
+_Condition: TypeAlias = "Callable[[str | None, Sequence[bool]], bool]"
+
+
+def _decides(step: Step, guard: _Condition | None, state: str | None, values: Sequence[bool]) -> bool:
+    if step.require is not None:
+        return guard is not None and not guard(state, values)
+    return (step.sources is None or state in step.sources) and (guard is None or guard(state, values))
 
 
 def _atoms(node: Expression | None) -> Iterator[Expression]:

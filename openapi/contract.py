@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from openapi.bundling import bundle
+from openapi.bundling import bundle, refer
 from openapi.documents import Document, at_pointer, escape
 from openapi.machine import Machine, MachineError, build
 from openapi.problems import Problem, SpecError
@@ -50,11 +50,13 @@ class Contract:
 
     ``document`` is the bundled OpenAPI document as plain data (references to other files are inlined, references to
     ``#/components`` stay). ``source`` is the file with its lines; it is None for a document that was changed in memory.
+    ``files`` are all files that were read.
     Raises :class:`SpecError` from the constructors where the text can't be used.
     """
 
     def __init__(self, name: str, document: dict[str, Any], source: Document | None = None) -> None:
         self.name, self.document, self.source = name, document, source
+        self.files: dict[Path, Document] = {}
         self.machine: Machine | None = None
         if "x-state-machine" in document:
             try:
@@ -66,7 +68,10 @@ class Contract:
     def read(cls, path: Path, name: str | None = None) -> Contract:
         """Read a specification file."""
         source = Document.read(path)
-        return cls(name or path.stem, bundle(source, skip=("x-requirements",)), source)
+        files: dict[Path, Document] = {}
+        contract = cls(name or path.stem, bundle(source, ("x-requirements",), files), source)
+        contract.files = files
+        return contract
 
     @property
     def path(self) -> Path:
@@ -106,19 +111,35 @@ class Contract:
         return found
 
     def resolve(self, item: Mapping[str, Any]) -> dict[str, Any]:
-        """The item itself, or what its ``$ref`` leads to. Raises ``KeyError`` for a reference to nowhere."""
+        """The item itself, or what its ``$ref`` leads to. Raises ``KeyError`` for a reference to nowhere or in a circle."""
+        seen: set[str] = set()
         while "$ref" in item:
-            item = at_pointer(self.document, item["$ref"].removeprefix("#"))
+            reference = item["$ref"]
+            if reference in seen:
+                raise KeyError(reference)
+            seen.add(reference)
+            item = at_pointer(self.document, reference.removeprefix("#"))
+            if not isinstance(item, dict):
+                raise KeyError(reference)
         return dict(item)
+
+    @cached_property
+    def rules(self) -> tuple[Document | None, str]:
+        """The file of the register and the JSON Pointer of its rules there. Raises :class:`SpecError`."""
+        rows = self.document.get("x-requirements", {})
+        if isinstance(rows, dict) and isinstance(rows.get("$ref"), str):
+            source = self.source or Document(self.path, "", self.document)
+            return refer(rows["$ref"], source, "/x-requirements", self.files)
+        return self.source, "/x-requirements"
 
     @cached_property
     def register(self) -> Register:
         """Every rule of ``x-requirements``, with the places that state it."""
+        source, pointer = self.rules
         rows = self.document.get("x-requirements", {})
-        home = self.path
-        if set(rows) == {"$ref"}:
-            source = Document.read(self.path.parent / rows["$ref"])
-            rows, home = source.data, source.path
+        if source and source is not self.source:
+            rows = at_pointer(source.data, pointer)
+        home = source.path if source else self.path
         places: dict[str, list[Place]] = {}
         for pointer, ids in self.stated():
             line = self.source.line(pointer) if self.source else 1
@@ -126,7 +147,8 @@ class Contract:
                 places.setdefault(id_, []).append(Place(self.path, line, pointer))
         unknown = [id_ for id_ in places if id_ not in rows]
         if unknown:
-            first = {id_: places[id_][0].pointer for id_ in unknown}
+            key = {id_: "requirements" if places[id_][0].pointer.startswith(_MACHINE) else "x-rules" for id_ in unknown}
+            first = {id_: f"{places[id_][0].pointer}/{key[id_]}" for id_ in unknown}
             mend = f"add it to {home.name} or correct the id"
             raise SpecError([self.problem(at, f"`{id_}` is not in the register", mend) for id_, at in first.items()])
         return Register(rows, places)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,9 @@ except ImportError:  # PyYAML built without libyaml: slower, the same result
     from yaml import SafeLoader  # type: ignore[assignment]
 
 
+_NOT_YAML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
 def escape(token: str) -> str:
     """One reference token of a JSON Pointer (RFC 6901)."""
     return token.replace("~", "~0").replace("/", "~1")
@@ -31,12 +35,16 @@ def unescape(token: str) -> str:
 
 def at_pointer(data: Any, pointer: str) -> Any:
     """The value at a JSON Pointer. Raises ``KeyError`` where there is none."""
+    if pointer and not pointer.startswith("/"):
+        raise KeyError(pointer)
     for token in pointer.split("/")[1:]:
         key = unescape(token)
-        try:
-            data = data[int(key)] if isinstance(data, list) else data[key]
-        except (KeyError, IndexError, ValueError, TypeError):
-            raise KeyError(pointer) from None
+        if isinstance(data, list) and key.isdecimal() and int(key) < len(data):
+            data = data[int(key)]
+        elif isinstance(data, dict) and key in data:
+            data = data[key]
+        else:
+            raise KeyError(pointer)
     return data
 
 
@@ -47,6 +55,7 @@ class Document:
     path: Path
     text: str
     data: dict[str, Any] = field(repr=False)
+    root: yaml.Node | None = field(default=None, repr=False)
 
     @classmethod
     def read(cls, path: Path) -> Document:
@@ -63,16 +72,23 @@ class Document:
     def parse(cls, text: str, path: Path) -> Document:
         """Parse the text of ``path``. Raises :class:`SpecError` as :meth:`read` does."""
         try:
-            data = yaml.load(text, SafeLoader)  # noqa: S506 - a safe loader
+            loader = SafeLoader(text)
+            try:
+                root = loader.get_single_node()
+                data = loader.construct_document(root) if root is not None else None
+            finally:
+                loader.dispose()
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             message = " ".join(filter(None, [error.context, error.problem]))
             raise SpecError([Problem(path, mark.line + 1 if mark else 1, "", message, "mend the YAML")]) from None
-        except yaml.YAMLError as error:
-            raise SpecError([Problem(path, 1, "", str(error), "mend the YAML")]) from None
+        except yaml.YAMLError as error:  # a character that YAML does not allow: the one kind without a mark
+            line = next((n for n, row in enumerate(text.split("\n"), 1) if _NOT_YAML.search(row)), 1)
+            what = getattr(error, "reason", None) or str(error).partition("\n")[0]
+            raise SpecError([Problem(path, line, "", str(what), "mend the YAML")]) from None
         if not isinstance(data, dict):
             raise SpecError([Problem(path, 1, "", "is not a mapping", "start from an OpenAPI document")])
-        return cls(path, text, data)
+        return cls(path, text, data, root)
 
     def line(self, pointer: str) -> int:
         """The line of the value at ``pointer``, or of the nearest enclosing one that stands in the file."""
@@ -102,17 +118,19 @@ class Document:
     def _walked(self) -> tuple[dict[str, int], list[tuple[str, int]]]:
         lines: dict[str, int] = {}
         duplicates: list[tuple[str, int]] = []
-        root = yaml.compose(self.text, SafeLoader)
-        stack = [("", root, root.start_mark.line + 1)] if root else []
+        root = self.root
+        stack: list[tuple[str, Any, int]] = [("", root, root.start_mark.line + 1)] if root else []
         while stack:
             pointer, node, line = stack.pop()
-            if pointer in lines:
-                duplicates.append((pointer, line))
             lines[pointer] = line
             if isinstance(node, yaml.MappingNode):
-                stack += [
-                    (f"{pointer}/{escape(str(key.value))}", value, key.start_mark.line + 1) for key, value in node.value
-                ]
+                items: dict[str, tuple[str, Any, int]] = {}
+                for key, value in node.value:
+                    at = f"{pointer}/{escape(str(key.value))}"
+                    if at in items:
+                        duplicates.append((at, key.start_mark.line + 1))
+                    items[at] = (at, value, key.start_mark.line + 1)  # the last one wins, as in ``data``
+                stack += items.values()
             elif isinstance(node, yaml.SequenceNode):
                 stack += [(f"{pointer}/{i}", item, item.start_mark.line + 1) for i, item in enumerate(node.value)]
         return lines, duplicates

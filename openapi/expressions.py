@@ -94,12 +94,16 @@ OPERATORS = tuple(operator for level in PRECEDENCE for operator in level)
 _LEVEL = {operator: level for level, operators in enumerate(PRECEDENCE) for operator in operators}
 
 _TOKEN = re.compile(
-    r"""\s*(?:(?P<int>\d+)|(?P<string>'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")|(?P<word>[A-Za-z_]\w*)"""
-    r"""|(?P<sign>\|\||&&|==|!=|<=|>=|[<>+\-*!?:.,()\[\]]))"""
+    r"""\s*(?:(?P<int>\d+)|(?P<string>'(?:[^'\\\r\n]|\\.)*'|"(?:[^"\\\r\n]|\\.)*")|(?P<word>[A-Za-z_]\w*)"""
+    r"""|(?P<sign>\|\||&&|==|!=|<=|>=|[<>+\-*!?:.,()\[\]]))""",
+    re.ASCII,
 )
-_ESCAPES = {"n": "\n", "t": "\t", "\\": "\\", "'": "'", '"': '"'}
+_BLANK = " \t\n\r\f\v"
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"'}
 _WORDS: dict[str, None | bool] = {"null": None, "true": True, "false": False}
+_SHOWN = str.maketrans({escaped: f"\\{sign}" for sign, escaped in _ESCAPES.items() if escaped != '"'})
 _MAX_INT = 2**63 - 1
+_UNARY, _POSTFIX = len(PRECEDENCE), len(PRECEDENCE) + 1
 
 
 def parse(text: str) -> Expression:
@@ -166,16 +170,19 @@ def render(expression: Expression, level: int = -1) -> str:
     match expression:
         case Literal(value):
             if isinstance(value, str):
-                return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-            return {None: "null", True: "true", False: "false"}[value] if value is None or value is True or value is False else str(value)
+                return f"'{value.translate(_SHOWN)}'"
+            if value is None or isinstance(value, bool):
+                return {None: "null", True: "true", False: "false"}[value]
+            return f"({value})" if value < 0 and level >= _POSTFIX else str(value)
         case Name(name):
             return name
         case Field(of, name):
-            return f"{render(of, 9)}.{name}"
+            return f"{render(of, _POSTFIX)}.{name}"
         case ListOf(items):
             return "[" + ", ".join(render(item) for item in items) + "]"
         case Not(operand):
-            return f"!{render(operand, 9)}"
+            text = f"!{render(operand, _UNARY)}"
+            return f"({text})" if level >= _POSTFIX else text
         case Call(function, arguments):
             return f"{function}({', '.join(render(argument) for argument in arguments)})"
         case Binary(operator, left, right):
@@ -200,8 +207,8 @@ class _Parser:
 
     def step(self) -> str:
         taken, rest = self.value, self.text[self.end :]
-        self.start = self.end + len(rest) - len(rest.lstrip())
-        if not rest.strip():
+        self.start = self.end + len(rest) - len(rest.lstrip(_BLANK))
+        if not rest.strip(_BLANK):
             self.kind, self.value = "end", "end of the text"
             return taken
         token = _TOKEN.match(self.text, self.end)
@@ -243,7 +250,7 @@ class _Parser:
         if self.take("-"):
             if self.kind != "int":
                 self.fail("a number expected after `-`")
-            return Literal(-self.integer())
+            return Literal(-self.integer(_MAX_INT + 1))
         expression = self.primary()
         while self.take("."):
             if self.kind != "word":
@@ -261,7 +268,9 @@ class _Parser:
         if self.kind == "int":
             return Literal(self.integer())
         if self.kind == "string":
-            return Literal(re.sub(r"\\(.)", self.unescaped, self.step()[1:-1]))
+            text = re.sub(r"\\(.)", self.unescaped, self.value[1:-1])
+            self.step()
+            return Literal(text)
         if self.kind != "word" or self.value == "in":
             self.fail(f"a value expected, not `{self.value}`")
         word = self.step()
@@ -269,8 +278,9 @@ class _Parser:
             return Literal(_WORDS[word])
         return Call(word, self.items(")")) if self.take("(") else Name(word)
 
-    def integer(self) -> int:
-        if int(self.value) > _MAX_INT:
+    def integer(self, most: int = _MAX_INT) -> int:
+        digits = self.value.lstrip("0")
+        if len(digits) > len(str(most)) or int(digits or "0") > most:
             self.fail("an integer has at most 64 bits")
         return int(self.step())
 

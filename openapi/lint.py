@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
@@ -9,13 +10,17 @@ from openapi_spec_validator import OpenAPIV30SpecValidator
 
 from openapi.analysis import analyse
 from openapi.contract import METHODS, Contract
-from openapi.documents import escape
+from openapi.documents import at_pointer, escape
 from openapi.problems import Problem, SpecError
+from openapi.register import LEVELS
 from openapi.schemas import to_json_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
+
+
+_MAX_MESSAGE = 160
 
 
 def lint(path: Path) -> list[Problem]:
@@ -24,11 +29,94 @@ def lint(path: Path) -> list[Problem]:
         contract = Contract.read(path)
     except SpecError as error:
         return error.problems
-    problems = [*(contract.source.duplicate_keys() if contract.source else ()), *_openapi(contract)]
+    problems = list(_duplicates(contract)) or list(_openapi(contract)) or list(_extensions(contract))
     if not problems:  # the house rules read a document that is valid OpenAPI
         for rule in RULES:
             problems += rule(contract)
     return sorted(set(problems), key=lambda problem: (str(problem.file), problem.line, problem.pointer))
+
+
+def _duplicates(contract: Contract) -> Iterator[Problem]:
+    """No key stands twice in a mapping, in any of the files."""
+    with contextlib.suppress(SpecError):  # a register that can't be read is told with the other faults of extensions
+        contract.rules  # noqa: B018 - reads its file
+    for document in contract.files.values():
+        yield from document.duplicate_keys()
+
+
+def _extensions(contract: Contract) -> Iterator[Problem]:
+    """The extensions and the register have the structure that everybody who reads them relies on."""
+    rows = contract.document.get("x-errors", {})
+    yield from (contract.problem(f"/x-errors{at}", what, "see the notation of x-errors") for at, what in _faults(_ERRORS, rows))
+    for pointer, node in _nodes(contract.document):
+        if not isinstance(node, dict):
+            continue
+        for key in ("x-rules", "x-error-codes"):
+            if key in node:
+                at = f"{pointer}/{key}"
+                yield from (contract.problem(at, what, f"see the notation of {key}") for _, what in _faults(_NAMES, node[key]))
+    for path, item in contract.document["paths"].items():
+        for method in METHODS:
+            if method in item:
+                pointer = f"/paths/{escape(path)}/{method}"
+                if "operationId" not in item[method]:
+                    yield contract.problem(pointer, f"{method} has no operationId", "give it one")
+                for status in item[method]["responses"]:
+                    if not str(status).isdecimal():
+                        what = f"`{status}` is no status"
+                        yield contract.problem(f"{pointer}/responses/{status}", what, "document each status by its number")
+    try:
+        source, pointer = contract.rules
+    except SpecError as error:
+        yield from error.problems
+        return
+    if source is not None and "x-requirements" in contract.document:
+        for at, what in _faults(_REGISTER, at_pointer(source.data, pointer)):
+            yield source.problem(pointer + at, what, "correct the rule")
+
+
+_NAMES = jsonschema_rs.Draft202012Validator({"type": "array", "items": {"type": "string"}})
+_ERRORS = jsonschema_rs.Draft202012Validator(
+    {
+        "type": "object",
+        "additionalProperties": {
+            "type": "object",
+            "required": ["status", "retryable", "description"],
+            "properties": {
+                "status": {"type": "integer", "minimum": 400, "maximum": 599},
+                "retryable": {"type": "boolean"},
+                "description": {"type": "string"},
+            },
+        },
+    }
+)
+_TEXT = {"type": "string", "minLength": 1}
+_REGISTER = jsonschema_rs.Draft202012Validator(
+    {
+        "type": "object",
+        "additionalProperties": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["level", "bound", "verify", "source", "sentence", "sentenceZh"],
+            "properties": {
+                "level": {"enum": list(LEVELS)},
+                "bound": {"enum": ["server", "client", "both", "data"]},
+                "verify": {"type": "array", "minItems": 1, "items": {"enum": ["http", "traffic", "time", "admin", "none"]}},
+                "source": {"type": "array", "minItems": 1, "items": _TEXT},
+                **dict.fromkeys(
+                    ("sentence", "sentenceZh", "superseded", "supersededInPart", "notObservable", "notObservableInPart", "reason"),
+                    _TEXT,
+                ),
+            },
+        },
+    }
+)
+
+
+def _faults(validator: Any, value: Any) -> Iterator[tuple[str, str]]:
+    """Each fault of a value: JSON Pointer and message."""
+    for error in validator.iter_errors(value):
+        yield _pointer(error.instance_path), error.message
 
 
 def _openapi(contract: Contract) -> Iterator[Problem]:
@@ -36,27 +124,33 @@ def _openapi(contract: Contract) -> Iterator[Problem]:
     if not version.startswith("3.0."):
         yield contract.problem("/openapi", f"is OpenAPI `{version}`", "write OpenAPI 3.0.x")
         return
+    broken = [pointer for pointer, node in _nodes(contract.document, inside_examples=True) if not _leads(contract, node)]
+    for pointer in broken:
+        what = f"`{at_pointer(contract.document, pointer)['$ref']}` leads nowhere"
+        yield contract.problem(pointer, what, "correct the reference")
+    if broken:
+        return
     try:
         errors = list(OpenAPIV30SpecValidator(contract.document).iter_errors())
     except Exception as error:  # noqa: BLE001 - the validator raises what its resolver raises on broken references
         yield contract.problem("", f"can't be validated: {error}", "correct the reference")
         return
-    for error in errors:
-        path: Any = getattr(error, "absolute_path", ())
-        pointer = "".join(f"/{escape(str(token))}" for token in path)
-        yield contract.problem(pointer, str(error.message), "see the OpenAPI 3.0 specification")
+    places = ["", *(_pointer(getattr(error, "absolute_path", ())) for error in errors)]
+    for fault in errors:
+        pointer = _pointer(getattr(fault, "absolute_path", ()))
+        # Some paths begin at the schema that is wrong; its own place is then that of another error.
+        pointer = next((base + pointer for base in places if _exists(contract.document, base + pointer)), pointer)
+        message = str(fault.context[0].message if getattr(fault, "context", None) else fault.message).partition("\n")[0]
+        message = message if len(message) <= _MAX_MESSAGE else f"... {message[-_MAX_MESSAGE:]}"
+        yield contract.problem(pointer, message, "see the OpenAPI 3.0 specification")
 
 
 def _references(contract: Contract) -> Iterator[Problem]:
-    """Every reference leads somewhere, every component is referred to."""
+    """Every component is referred to."""
     used: set[str] = set()
-    for pointer, node in _nodes(contract.document, inside_examples=True):
+    for _, node in _nodes(contract.document, inside_examples=True):
         if isinstance(node, dict) and isinstance(node.get("$ref"), str):
             used.add(node["$ref"])
-            try:
-                contract.resolve(node)
-            except KeyError:
-                yield contract.problem(pointer, f"`{node['$ref']}` leads nowhere", "correct the reference")
     for kind, items in contract.document.get("components", {}).items():
         for name, item in items.items():
             if kind != "securitySchemes" and f"#/components/{kind}/{name}" not in used and "x-row" not in item:
@@ -71,7 +165,9 @@ def _examples(contract: Contract) -> Iterator[Problem]:
         schema = node.get("schema", node)
         examples = {f"{pointer}/example": node["example"]} if "example" in node else {}
         for name, example in (node.get("examples") or {}).items():
-            examples[f"{pointer}/examples/{escape(name)}"] = contract.resolve(example)["value"]
+            resolved = contract.resolve(example)
+            if "value" in resolved:
+                examples[f"{pointer}/examples/{escape(name)}"] = resolved["value"]
         validator = None
         for place, example in examples.items():
             validator = validator or jsonschema_rs.Draft202012Validator(to_json_schema(schema, contract.document))
@@ -129,6 +225,28 @@ RULES: tuple[Callable[[Contract], Iterator[Problem]], ...] = (
     _machine,
     _register,
 )
+
+
+def _pointer(path: Iterable[Any]) -> str:
+    return "".join(f"/{escape(str(token))}" for token in path)
+
+
+def _exists(document: Any, pointer: str) -> bool:
+    try:
+        at_pointer(document, pointer)
+    except KeyError:
+        return False
+    return True
+
+
+def _leads(contract: Contract, node: Any) -> bool:
+    """Whether a value's reference, if it has one, leads to an object."""
+    if isinstance(node, dict) and isinstance(node.get("$ref"), str):
+        try:
+            contract.resolve(node)
+        except KeyError:
+            return False
+    return True
 
 
 def _nodes(document: Any, *, inside_examples: bool = False) -> Iterator[tuple[str, Any]]:

@@ -62,6 +62,7 @@ class Related:
     where: Mapping[str, Expression]
     unique: bool
     """Found by the machine's ``unique`` columns taken from the body, instead of by ``where``."""
+    pointer: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,8 @@ class Step:
     when: Expression | None
     to: str | None
     set: Mapping[str, Expression]
+    set_at: Mapping[str, str]
+    """Where each assignment of ``set`` stands, as a pointer: in the step or in a group of ``effects``."""
     create: tuple[Creation, ...]
     answer: int | str | None
     headers: Mapping[str, Expression]
@@ -144,6 +147,7 @@ class Timer:
     strictly_after: bool
     to: str
     set: Mapping[str, Expression]
+    set_at: Mapping[str, str]
     requirements: tuple[str, ...]
     pointer: str
 
@@ -275,12 +279,13 @@ class _Builder:
                 for column, value in item["where"].items()
                 if column != "unique"
             }
-            found[name] = Related(name, item["of"], where, unique="unique" in item["where"])
+            found[name] = Related(name, item["of"], where, unique="unique" in item["where"], pointer=f"{pointer}/{name}")
         return found
 
-    def effects(self, items: list[Any], pointer: str) -> dict[str, Expression]:
-        """``set``: names of effect groups and mappings of field to expression; a field may be set once a step."""
+    def effects(self, items: list[Any], pointer: str) -> tuple[dict[str, Expression], dict[str, str]]:
+        """``set``: names of effect groups and mappings of field to expression, with where each one stands."""
         found: dict[str, Expression] = {}
+        places: dict[str, str] = {}
         for i, item in enumerate(items):
             place = f"{pointer}/{i}"
             if isinstance(item, str):
@@ -292,8 +297,9 @@ class _Builder:
             for column, value in item.items():
                 if column in found:
                     self.fault(f"{pointer}/{i}", f"`{column}` is set twice in one step", "set it once")
-                found[column] = self.expression(value, f"{place}/{column}")
-        return found
+                places[column] = f"{place}/{column}"
+                found[column] = self.expression(value, places[column])
+        return found, places
 
     def creations(self, items: Mapping[str, Any], pointer: str) -> tuple[Creation, ...]:
         found = []
@@ -308,6 +314,7 @@ class _Builder:
         return tuple(found)
 
     def step(self, item: Mapping[str, Any], pointer: str) -> Step:
+        effects, places = self.effects(item.get("set", []), f"{pointer}/set")
         return Step(
             id=item["id"],
             sources=tuple(item["from"]) if "from" in item else None,
@@ -315,7 +322,8 @@ class _Builder:
             otherwise=item.get("else"),
             when=self.optional(item, "when", pointer),
             to=item.get("to"),
-            set=self.effects(item.get("set", []), f"{pointer}/set"),
+            set=effects,
+            set_at=places,
             create=self.creations(item.get("create", {}), f"{pointer}/create"),
             answer=item.get("answer"),
             headers={
@@ -350,13 +358,15 @@ class _Builder:
     def timer(self, name: str, item: Mapping[str, Any]) -> Timer:
         pointer = f"/timers/{name}"
         key = "after" if "after" in item else "at"
+        effects, places = self.effects(item.get("set", []), f"{pointer}/set")
         return Timer(
             name=name,
             sources=tuple(item["from"]),
             instant=self.expression(item[key], f"{pointer}/{key}"),
             strictly_after=key == "after",
             to=item["to"],
-            set=self.effects(item.get("set", []), f"{pointer}/set"),
+            set=effects,
+            set_at=places,
             requirements=tuple(item.get("requirements", ())),
             pointer=pointer,
         )

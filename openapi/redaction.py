@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 REPLACEMENT = "[redacted]"
+_PERCENT = re.compile("%[0-9A-F]{2}")
 
 
 class Redactor:
@@ -24,6 +25,7 @@ class Redactor:
 
     def __init__(self, values: Iterable[str] = (), pattern: str | None = None) -> None:
         self._pattern = re.compile(pattern) if pattern else None
+        self._values: set[str] = set()
         self._forms: set[str] = set()
         self._known: re.Pattern[str] | None = None
         for value in values:
@@ -31,19 +33,29 @@ class Redactor:
 
     def add(self, value: str) -> None:
         """Make one more secret known. Values shorter than 4 characters are ignored: they would blot out the text."""
-        if len(value) < 4 or value in self._forms:
+        if len(value) < 4 or value in self._values:
             return
+        self._values.add(value)
         self._forms |= _encodings(value)
         longest_first = sorted(self._forms, key=len, reverse=True)
-        self._known = re.compile("|".join(map(re.escape, longest_first)))
+        # Looked for ahead, so that one that begins within another is found as well.
+        self._known = re.compile(f"(?=({'|'.join(map(re.escape, longest_first))}))")
 
     def text(self, text: str) -> str:
         """The text without secrets."""
-        if self._known is not None:
-            text = self._known.sub(REPLACEMENT, text)
-        if self._pattern is not None:
-            text = self._pattern.sub(REPLACEMENT, text)
-        return text
+        spans = [match.span(1) for match in self._known.finditer(text)] if self._known else []
+        spans += [match.span() for match in self._pattern.finditer(text)] if self._pattern else []
+        if not spans:
+            return text
+        spans.sort()
+        pieces, begin, end = [text[: spans[0][0]]], *spans[0]
+        for start, stop in spans:
+            if start < end or start == begin:  # what overlaps is one secret
+                end = max(end, stop)
+            else:
+                pieces += [REPLACEMENT, text[end:start]]
+                begin, end = start, stop
+        return "".join([*pieces, REPLACEMENT, text[end:]])
 
     def data(self, value: Any) -> Any:
         """A copy of a JSON value without secrets, in keys and values."""
@@ -58,13 +70,14 @@ class Redactor:
 
 def _encodings(value: str) -> set[str]:
     raw = value.encode()
-    forms = {value, urllib.parse.quote(value, safe=""), urllib.parse.quote_plus(value), json.dumps(value)[1:-1]}
-    forms |= {raw.hex(), raw.hex().upper()}
+    quoted = {urllib.parse.quote(value, safe=""), urllib.parse.quote(value), urllib.parse.quote_plus(value)}
+    forms = {value, *quoted, *(_PERCENT.sub(lambda code: code[0].lower(), form) for form in quoted)}
+    forms |= {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], raw.hex(), raw.hex().upper()}
     for shift in range(3):
         # The characters of a base64 text that depend on this value alone, wherever in a longer text it starts.
         start = (0, 2, 3)[shift]
         body = base64.b64encode(b"\0" * shift + raw).decode().rstrip("=")
         end = len(body) - ((len(raw) + shift) % 3 != 0)
-        if end - start >= 6:
+        if end - start >= 4:
             forms |= {body[start:end], body[start:end].translate(str.maketrans("+/", "-_"))}
     return forms
