@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+import warnings
 from datetime import UTC, datetime
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Any
@@ -15,12 +16,16 @@ from urllib.parse import unquote
 
 import jsonschema_rs
 import orjson
-from connexion import AsyncApp
-from connexion.middleware.abstract import ROUTING_CONTEXT, RoutedAPI, RoutedMiddleware, SpecMiddleware
-from connexion.middleware.lifespan import LifespanMiddleware
-from connexion.resolver import Resolver
 
-from mock_server.calls import Answer, Exchange, Refusal
+with warnings.catch_warnings():
+    # Connexion imports Starlette's test client, which warns of its own future; that is nothing to a user of this server.
+    warnings.simplefilter("ignore")
+    from connexion import AsyncApp
+    from connexion.middleware.abstract import ROUTING_CONTEXT, RoutedAPI, RoutedMiddleware, SpecMiddleware
+    from connexion.middleware.lifespan import LifespanMiddleware
+    from connexion.resolver import Resolver
+
+from mock_server.calls import Answer, Disconnected, Exchange, Refusal
 from mock_server.judgement import JSON, OperationJudge
 from openapi.schemas import to_json_schema
 
@@ -146,6 +151,8 @@ class Shell:
         except Refusal as refusal:
             exchange.details = refusal.details
             await send_answer(self.errors.answer(refusal, exchange), exchange, send)
+        except Disconnected:
+            raise
         except Exception as error:
             # The exception's own text stays out of the answer, and the log names only its kind: either could hold a body.
             log.error("%s %s failed: %s", exchange.method, exchange.path, type(error).__name__, exc_info=_trace(error))  # noqa: TRY400
@@ -201,10 +208,10 @@ class Routes(SpecMiddleware):
 
     def find(self, scope: Any) -> tuple[dict[str, str], dict[str, str]]:
         """The operations of the request's path by method, and its path parameters, decoded."""
-        literal = self.literal.get(scope["path"])
+        raw: str = scope["raw_path"].decode("latin-1")
+        literal = self.literal.get(raw if "%" not in raw else _decoded(raw))
         if literal is not None:
             return literal, {}
-        raw: str = scope["raw_path"].decode("latin-1")
         for pattern, operations in self.templates.get(raw.count("/"), ()):
             match = pattern.fullmatch(raw)
             if match is not None:
@@ -214,6 +221,12 @@ class Routes(SpecMiddleware):
                     break
                 return operations, parameters
         raise Refusal("NOT_FOUND", "No such path.")
+
+
+def _decoded(raw: str) -> str:
+    """A path with its segments decoded; one with a slash inside a segment equals no literal path."""
+    segments = [unquote(segment, errors="replace") for segment in raw.split("/")]
+    return "" if any("/" in segment for segment in segments) else "/".join(segments)
 
 
 _METHODS = frozenset({"get", "put", "post", "delete", "options", "head", "patch", "trace"})

@@ -69,6 +69,10 @@ class Refusal(Exception):  # noqa: N818 - a refusal is an answer, not a fault
         super().__init__(message)
 
 
+class Disconnected(Exception):  # noqa: N818 - nobody is left to tell
+    """The client went away before its request was complete: nothing is done, nothing is answered."""
+
+
 if TYPE_CHECKING:
     Handler = Callable[[Call], Awaitable[Answer]]
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from mock_server.worlds import World, Worlds
 
 BASE_PATH = "/__control__"
+HEALTH = f"{BASE_PATH}/health"
+"""Whoever watches the mock may ask how it is, without the token."""
 
 
 class ControlErrors(Errors):
@@ -40,7 +42,7 @@ class Guard:
         """``hosts`` are the names under which the mock may be called, without port; ``token`` None asks for none."""
         self.hosts, self.token = hosts, token
 
-    def judge(self, _path: str, headers: Mapping[bytes, bytes], _exchange: Exchange) -> None:
+    def judge(self, path: str, headers: Mapping[bytes, bytes], _exchange: Exchange) -> None:
         """Raises :class:`Refusal` FORBIDDEN or UNAUTHORIZED."""
         host = headers.get(b"host", b"").decode("latin-1")
         origin = headers.get(b"origin", b"").decode("latin-1")
@@ -48,10 +50,10 @@ class Guard:
             raise Refusal("FORBIDDEN", "the Host of the request is not this mock's; call it by its own address")
         if origin and (_name(origin.partition("://")[2]) not in self.hosts or origin.partition("://")[2] != host):
             raise Refusal("FORBIDDEN", "the Origin of the request is a stranger's; the control plane serves no other site")
-        if self.token is None:
+        if self.token is None or path == HEALTH:
             return
-        given = headers.get(b"authorization", b"").decode("latin-1").removeprefix("Bearer ")
-        if not compare_digest(given.encode(), self.token.encode()):
+        given = headers.get(b"authorization", b"")
+        if not compare_digest(given, f"Bearer {self.token}".encode()):
             raise Refusal("UNAUTHORIZED", "send `Authorization: Bearer <control token>`")
 
 

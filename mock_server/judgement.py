@@ -14,7 +14,7 @@ from urllib.parse import parse_qs
 import jsonschema_rs
 import orjson
 
-from mock_server.calls import Call, Refusal, Violation
+from mock_server.calls import Call, Disconnected, Refusal, Violation
 from mock_server.violations import body_violations, missing_parameter, parameter_violations, unreadable
 from openapi.schemas import to_json_schema
 
@@ -175,20 +175,27 @@ async def read_body(headers: dict[bytes, bytes], receive: Any, limit: int) -> tu
 
     What is over is read on for a moment, so that a client that is still sending gets to read the answer.
     """
-    message = await receive()
+    message = await _received(receive)
     raw: bytes = message.get("body", b"")
     size = len(raw)
     if not message.get("more_body"):
         return (raw, False) if size <= limit else (raw[:limit], True)
     chunks = [raw]
     while message.get("more_body") and size <= limit:
-        message = await receive()
+        message = await _received(receive)
         chunks.append(message.get("body", b""))
         size += len(chunks[-1])
     if size > limit:
         await _drain(receive, message)
         return b"".join(chunks)[:limit], True
     return b"".join(chunks), False
+
+
+async def _received(receive: Any) -> Any:
+    message = await receive()
+    if message["type"] == "http.disconnect":
+        raise Disconnected
+    return message
 
 
 async def _drain(receive: Any, message: Any, most: int = 64 * 2**20, seconds: float = 2) -> None:

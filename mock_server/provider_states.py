@@ -38,6 +38,7 @@ class ProviderStates:
             "inspect-job": self.inspect_job,
         }
         self._schemas = {}
+        self._takes = {name: bool(control.resolve(item).get("properties")) for name, item in control.document["x-states"].items()}
         for name, schema in control.document["x-states"].items():
             json_schema = to_json_schema(schema, control.document)
             validator = jsonschema_rs.Draft202012Validator(json_schema)
@@ -56,6 +57,8 @@ class ProviderStates:
             raise Refusal("NOT_OFFERED", f"this build does not offer the state `{state}`{mend}")
         validator, normalise = self._schemas[state]
         given = {name: value for name, value in params.items() if value is not None}
+        if given and not self._takes[state]:
+            raise Refusal("INVALID_REQUEST", f"state `{state}` takes no parameters, not even {', '.join(given)}")
         if not validator.is_valid(given):
             details = body_violations(validator.iter_errors(given), world.redactor)
             what = "; ".join(f"params{item.message}" for item in details)

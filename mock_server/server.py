@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from mock_server.app import EXCHANGE, send_answer
-from mock_server.calls import Answer, Exchange
+from mock_server.calls import Answer, Disconnected, Exchange
 from mock_server.control import BASE_PATH, Control, Guard
 from mock_server.worlds import PREFIX
 
@@ -27,7 +28,7 @@ class Server:
                 await self.worlds.default.build.api.asgi(scope, receive, send)
             return
         world: World | None = self.worlds.default
-        if scope["path"].startswith(PREFIX):
+        if scope["raw_path"].startswith(PREFIX.encode()):
             world, scope = self._enter(scope)
         if world is None:
             exchange = Exchange(self.worlds.default, scope["method"], scope["path"], 0)
@@ -42,13 +43,18 @@ class Server:
             return
         try:
             await world.build.api.asgi(scope, receive, send)
+        except Disconnected:
+            return
         finally:
             world.journal.record(exchange)
 
     def _enter(self, scope: Any) -> tuple[World | None, Any]:
-        """The world named by the path's prefix, and the scope without that prefix."""
-        id_, slash, rest = scope["path"].removeprefix(PREFIX).partition("/")
-        raw: bytes = scope["raw_path"]
-        raw_rest = raw.split(b"/", 3)[3:]
-        inside = {**scope, "path": slash + rest, "raw_path": b"/" + raw_rest[0] if raw_rest else b""}
-        return self.worlds.get(id_), inside
+        """The world named by the path's prefix, and the scope without that prefix.
+
+        Both are cut from the path as it was sent: a slash that is encoded separates nothing, and must not make the key
+        be judged on one path and the operation be found on another.
+        """
+        _, _, name, *rest = scope["raw_path"].split(b"/", 3)
+        raw = b"/" + rest[0] if rest else b""
+        inside = {**scope, "path": unquote(raw.decode("latin-1"), errors="replace"), "raw_path": raw}
+        return self.worlds.get(unquote(name.decode("latin-1"), errors="replace")), inside

@@ -114,5 +114,5 @@ def _plain(value: Any) -> str:
 def _short(value: Any, redactor: Redactor) -> Any:
     """The value itself when it is short, otherwise its JSON text cut; never a secret."""
     safe = redactor.data(value)
-    text = json.dumps(safe, ensure_ascii=False)
+    text = safe if isinstance(safe, str) else json.dumps(safe, ensure_ascii=False)
     return safe if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text)} characters)"

@@ -1,0 +1,174 @@
+"""The ``contract`` command end to end, as a user runs it: exit status, verdict, messages, reports."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+from fake_builds import FakeBuild, html, never, nothing, too_short
+
+import conformance
+
+ONE_RULE = ("--only", "RT-LOCK-13", "--no-fuzz")
+SCHEMA = json.loads((Path(conformance.__file__).parent / "schemas" / "report.schema.json").read_text("utf-8"))
+
+
+def contract(*arguments: str, cwd: Path | None = None, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+    """Run the command; standard error is where wrong usage is told."""
+    command = [sys.executable, "-W", "ignore", "-m", "conformance", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, cwd=cwd, check=False)
+    assert "Traceback" not in done.stderr + done.stdout
+    return done
+
+
+def last_line(done: subprocess.CompletedProcess[str]) -> str:
+    return done.stdout.strip().splitlines()[-1]
+
+
+def test_the_self_check_is_conformant_and_its_report_is_of_its_schema(tmp_path):
+    report = tmp_path / "report.json"
+    done = contract("check", "--report", f"json={report}", cwd=tmp_path)
+    assert (done.returncode, last_line(done)) == (0, "conformant"), done.stdout
+    data = json.loads(report.read_text("utf-8"))
+    jsonschema.validate(data, SCHEMA)
+    assert data["verdict"] == "conformant"
+    assert data["target"]["kind"] == "reference"
+    assert data["summary"]["failed"] == data["summary"]["skipped"] == 0
+    assert data["summary"]["passed"] > 200
+
+
+def test_a_seeded_fault_is_not_conformant_and_the_failure_says_all(tmp_path):
+    report = tmp_path / "report.json"
+    done = contract("check", "--mutant", "lock.wrong-code", *ONE_RULE, "--report", f"json={report}")
+    assert (done.returncode, last_line(done)) == (1, "non-conformant")
+    for part in ("RT-LOCK-13", "If the update touches 0 rows", "影响行数 = 0", "runtime-api.yaml:"):
+        assert part in done.stdout
+    for part in ("Expected:  409 JOB_ALREADY_LOCKED", "Actual:    409 LOCK_NOT_HELD", "Reproduce:", "curl -sS"):
+        assert part in done.stdout
+    assert "$CONTRACT_API_KEY" in done.stdout
+    data = json.loads(report.read_text("utf-8"))
+    jsonschema.validate(data, SCHEMA)
+    [rule] = [item for item in data["requirements"] if item["status"] == "failed"]
+    failed = [check for check in rule["checks"] if check["status"] == "failed"]
+    assert failed[0]["exchanges"][-1]["response"]["status"] == 409
+    assert "curl" in failed[0]["reproduce"]
+
+
+def test_the_key_is_in_no_report(tmp_path):
+    report = tmp_path / "report.json"
+    with FakeBuild(html) as build:
+        key = "secret-key-of-this-test"
+        done = contract("check", "runtime-api", "--base-url", build.url, "--api-key", key, "--report", f"json={report}")
+    assert key not in done.stdout + done.stderr + report.read_text("utf-8")
+
+
+def test_a_target_that_is_down_is_inconclusive():
+    done = contract("check", "runtime-api", "--base-url", "http://127.0.0.1:9")
+    assert done.returncode == 3
+    assert done.stderr.strip().splitlines()[-1] == "inconclusive"
+    assert "can't be reached" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "told"),
+    [(html, "a JSON body"), (nothing, "closed"), (too_short, "broken")],
+    ids=["answers HTML", "closes connections", "lies about its length"],
+)
+def test_a_target_that_answers_garbage_fails_rules(behaviour, told):
+    with FakeBuild(behaviour) as build:
+        only = ("--only", "RT-ERR-06", "--only", "RT-AUTH-03", "--no-fuzz")
+        done = contract("check", "runtime-api", "--base-url", build.url, *only)
+    assert (done.returncode, last_line(done)) == (1, "non-conformant")
+    assert told in done.stdout
+
+
+def test_a_target_that_hangs_fails_rules():
+    with FakeBuild(never) as build:
+        done = contract("check", "runtime-api", "--base-url", build.url, "--only", "RT-ERR-06", "--no-fuzz")
+    assert (done.returncode, last_line(done)) == (1, "non-conformant")
+    assert "none within" in done.stdout
+
+
+def test_the_time_limit_leaves_it_inconclusive():
+    with FakeBuild(never) as build:
+        target = ("check", "runtime-api", "--base-url", build.url, "--only", "RT-ERR-06", "--no-fuzz")
+        done = contract(*target, "--time-limit", "3")
+    assert (done.returncode, last_line(done)) == (3, "inconclusive")
+    assert "time limit of 3 s" in done.stdout
+
+
+def test_provider_states_that_can_not_be_used_are_inconclusive():
+    with FakeBuild(html) as build:
+        done = contract("check", "runtime-api", "--base-url", build.url, "--provider-states", f"{build.url}/states", *ONE_RULE)
+    assert (done.returncode, last_line(done)) == (3, "inconclusive")
+    assert "provider-state endpoint" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("chek",), "did you mean `check`?"),
+        (("check", "--onyl", "X"), "--only"),
+        (("check", "--only", "RT-NOPE-*"), "leaves no rule"),
+        (("check", "--report", "pdf=x"), "one of json"),
+        (("check", "--report", "json=no/such/folder/x"), "does not exist"),
+        (("check", "runtime-api"), "--base-url"),
+        (("check", "runtime-api", "--base-url", "localhost:80"), "is no URL"),
+        (("check", "runtime-api", "--base-url", "http://127.0.0.1:9", "--timing", "lok=3"), "lock"),
+        (("check", "--level", "half"), "seed"),
+        (("requirements", "--only", "nothing"), "no rule matches"),
+    ],
+)
+def test_wrong_usage_is_exit_2_with_the_mend(arguments, told):
+    done = contract(*arguments)
+    assert done.returncode == 2
+    assert told in done.stderr
+
+
+def test_an_unknown_mutant_is_named():
+    done = contract("check", "--mutant", "lock.rac")
+    assert done.returncode == 3
+    assert "did you mean `lock.race`?" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[chek]\n", "did you mean `[check]`?"),
+        ("[check]\nsed = 1\n", "did you mean `seed`?"),
+        ("[check\n", "is no TOML"),
+        ("[serve]\nprot = 1\n", "did you mean `port`?"),
+    ],
+)
+def test_a_wrong_configuration_file_is_exit_2_with_the_mend(tmp_path, text, told):
+    (tmp_path / "contract.toml").write_text(text, encoding="utf-8")
+    done = contract("requirements", cwd=tmp_path)
+    assert done.returncode == 2
+    assert told in done.stderr
+
+
+def test_a_configuration_file_gives_options(tmp_path):
+    (tmp_path / "contract.toml").write_text('[check]\nonly = ["RT-LOCK-03"]\nno-fuzz = true\n', encoding="utf-8")
+    done = contract("check", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "1 rules in" in done.stdout
+
+
+def test_requirements_in_every_format():
+    rows = json.loads(contract("requirements", "--format", "json", "--only", "RT-LOCK-*").stdout)
+    [row] = [row for row in rows if row["id"] == "RT-LOCK-13"]
+    assert "lock.a_locked_job_is_refused_to_a_second_runtime" in row["checks"]
+    assert "lock.wrong-code" in row["mutants"]
+    assert row["places"][0].startswith("runtime-api.yaml:")
+    assert contract("requirements", "--format", "csv", "--only", "RT-LOCK-13").stdout.startswith("id,level,")
+    assert "| RT-LOCK-13 |" in contract("requirements", "--only", "RT-LOCK-13").stdout
+
+
+def test_spec_lint_and_bundle():
+    assert contract("spec", "lint").returncode == 0
+    assert "x-state-machine:" in contract("spec", "bundle").stdout
+    assert "RT-LOCK-13:" in contract("spec", "bundle").stdout

@@ -1,0 +1,98 @@
+"""Key, path, method, instance id, media type, size, body, existence, steps: each wins over all that come after it."""
+
+from __future__ import annotations
+
+import pytest
+
+POLL = "/internal/runtime/jobs/poll"
+NOWHERE = "/internal/runtime/jobs/no-job/lock"
+TOO_LARGE = b'{"runtimeInstanceId": "' + b"x" * 1_100_000 + b'"}'
+
+# Each request has every fault from its own step on.
+STEPS = [
+    ("POST", "/internal/runtime/nothing", {"x-internal-api-key": "wrong", "x-runtime-instance-id": None}, TOO_LARGE, 401, "UNAUTHORIZED"),
+    ("PATCH", "/internal/runtime/nothing", {"x-runtime-instance-id": None}, TOO_LARGE, 404, "NOT_FOUND"),
+    ("PATCH", POLL, {"x-runtime-instance-id": None}, TOO_LARGE, 405, "METHOD_NOT_ALLOWED"),
+    ("POST", POLL, {"x-runtime-instance-id": None, "content-type": "text/plain"}, TOO_LARGE, 400, "INVALID_REQUEST"),
+    ("POST", POLL, {"content-type": "text/plain"}, TOO_LARGE, 415, "UNSUPPORTED_MEDIA_TYPE"),
+    ("POST", POLL, {"content-type": "application/json"}, TOO_LARGE, 413, "PAYLOAD_TOO_LARGE"),
+    ("POST", NOWHERE, {"content-type": "application/json"}, b"{}", 400, "INVALID_REQUEST"),
+    ("POST", NOWHERE, {"content-type": "application/json"}, b'{"runtimeInstanceId": "r"}', 404, "JOB_NOT_FOUND"),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "headers", "content", "status", "code"), STEPS, ids=[step[5] for step in STEPS])
+def test_the_first_fault_in_order_is_answered(world, method, path, headers, content, status, code):
+    answer = world.send(method, path, headers=headers, content=content)
+
+    assert (answer.status_code, answer.json()["errorCode"]) == (status, code)
+    assert answer.headers["content-type"] == "application/json"
+    assert set(answer.json()) - {"details"} == {"statusCode", "errorCode", "message", "timestamp", "retryable"}
+    assert answer.json()["statusCode"] == status
+    assert answer.json()["retryable"] is False
+
+
+@pytest.mark.parametrize("key", [None, "", "test-internal-ke", "test-internal-key2", "TEST-INTERNAL-KEY"])
+def test_a_key_that_is_not_the_key_is_refused(world, key):
+    assert world.send("POST", POLL, headers={"x-internal-api-key": key}).status_code == 401
+
+
+def test_a_users_token_is_no_key(world):
+    answer = world.send("POST", POLL, headers={"x-internal-api-key": None, "authorization": "Bearer test-internal-key"})
+    assert answer.status_code == 401
+
+
+@pytest.mark.parametrize("path", ["/", "/internal", "/internal/runtimes/x", "/internal/runtim%65s"])
+def test_no_key_is_asked_for_outside_of_the_api(world, path):
+    assert world.send("GET", path, headers={"x-internal-api-key": None}).status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/internal/runtime", "/internal/runtime/", "/internal%2Fruntime/jobs/poll", "/internal/runtim%65/jobs/poll"])
+def test_a_path_that_decodes_to_the_api_needs_the_key(world, path):
+    assert world.send("POST", path, headers={"x-internal-api-key": None}).status_code == 401
+
+
+def test_an_encoded_slash_behind_a_worlds_name_does_not_get_round_the_key(world):
+    path = f"{world.path}%2Fx/internal/runtime/jobs/no-job/lock"
+    answer = world.raw(
+        f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nx-runtime-instance-id: r\r\ncontent-type: application/json\r\n"
+        'content-length: 26\r\nconnection: close\r\n\r\n{"runtimeInstanceId": "r"}'.encode()
+    )
+    assert answer.split(b" ", 2)[1] == b"404"
+    assert b"no world" in answer
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "PUT", "DELETE", "PATCH", "TRACE"])
+def test_allow_names_the_methods_of_the_path(world, method):
+    answer = world.send(method, POLL)
+    assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+
+
+@pytest.mark.parametrize("method", ["HEAD", "POST"])
+def test_a_read_is_not_served_by_another_method(world, method):
+    answer = world.send(method, "/internal/runtime/jobs/j/snapshot")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "GET")
+
+
+@pytest.mark.parametrize("id_", ["x" * 129, "%ff", "%00" * 129, "é".encode("latin-1").hex() + "%e9"])
+def test_what_can_not_be_an_id_is_no_path(world, id_):
+    answer = world.send("POST", f"/internal/runtime/jobs/{id_}/lock", json={"runtimeInstanceId": "r"})
+    assert (answer.status_code, answer.json()["errorCode"]) == (404, "NOT_FOUND")
+
+
+@pytest.mark.parametrize("id_", ["x" * 128, "a%2Fb", "%E4%BD%9C", "a%20b", "%00", "..%3B", "a%0Ab"])
+def test_any_other_text_is_an_id_that_no_job_has(world, id_):
+    answer = world.send("POST", f"/internal/runtime/jobs/{id_}/lock", json={"runtimeInstanceId": "r"})
+    assert (answer.status_code, answer.json()["errorCode"]) == (404, "JOB_NOT_FOUND")
+
+
+@pytest.mark.parametrize("path", [POLL + "/", "//internal/runtime/jobs/poll", "/internal/runtime/jobs%2Fpoll", "/internal/runtime/health"])
+def test_a_path_is_matched_as_it_is(world, path):
+    answer = world.send("POST", path, json={"runtimeInstanceId": "r", "supportedJobTypes": ["x"]})
+    assert answer.status_code == 404
+    assert "location" not in answer.headers
+
+
+def test_an_operation_that_is_not_served_yet_says_so(world):
+    answer = world.send("GET", "/internal/runtime/jobs/j/snapshot")
+    assert (answer.status_code, answer.json()["errorCode"]) == (501, "NOT_IMPLEMENTED")
