@@ -106,7 +106,7 @@ def main() -> None:
     """Run the command; a fault of ours is told in one line, with the place, and is exit 3."""
     try:
         contract(prog_name="contract")
-    except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback for a user
+    except Exception as error:
         trace = error.__traceback__
         while trace is not None and trace.tb_next is not None:
             trace = trace.tb_next

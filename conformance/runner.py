@@ -30,7 +30,7 @@ class Child:
         for name in ("PYTEST_ADDOPTS", "PYTEST_PLUGINS"):
             environment.pop(name, None)
         self.job, self.ended = job, False
-        self.process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+        self.process = subprocess.Popen(
             [sys.executable, "-m", "conformance.child"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

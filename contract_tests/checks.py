@@ -57,7 +57,7 @@ def fuzz(check: Check) -> Check:
     return check
 
 
-def expect(truth: bool, expected: str | list[str], actual: object, pointer: str | None = None) -> None:  # noqa: FBT001
+def expect(truth: bool, expected: str | list[str], actual: object, pointer: str | None = None) -> None:
     """Fail the check unless ``truth``."""
     if not truth:
         raise CheckFailed(expected, str(actual), pointer)

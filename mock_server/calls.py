@@ -21,12 +21,14 @@ class Call:
     """The body's ``runtimeInstanceId`` where the operation has one, otherwise the header's (RT-AUTH-52); "" without."""
     path: Mapping[str, str]
     query: Mapping[str, Any]
+    headers: Mapping[bytes, bytes]
+    """Names in lower case; of several fields of one name the last counts."""
     body: Any
 
 
 @dataclass(slots=True)
 class Answer:
-    """What a handler answers; ``body`` None is an empty body."""
+    """What a handler answers; ``body`` None is an empty body, an async iterator of bytes a stream."""
 
     status: int
     body: Any = None
@@ -55,11 +57,11 @@ class Violation:
 
 
 class Refusal(Exception):  # noqa: N818 - a refusal is an answer, not a fault
-    """A request is refused: ``code`` is one of ``x-errors``, or for the control plane an HTTP status."""
+    """A request is refused; ``code`` is one of the contract's ``x-errors``."""
 
     def __init__(
         self,
-        code: str | int,
+        code: str,
         message: str,
         details: list[Violation] | None = None,
         headers: Mapping[str, str] | None = None,
@@ -69,8 +71,8 @@ class Refusal(Exception):  # noqa: N818 - a refusal is an answer, not a fault
         super().__init__(message)
 
 
-class Disconnected(Exception):  # noqa: N818 - nobody is left to tell
-    """The client went away before its request was complete: nothing is done, nothing is answered."""
+class Disconnected(Exception):  # noqa: N818 - nobody is left to answer
+    """The client went away before its request was complete."""
 
 
 if TYPE_CHECKING:
@@ -84,6 +86,7 @@ class Exchange:
     world: World
     method: str
     path: str
+    headers: Mapping[bytes, bytes]
     at: int
     operation_id: str | None = None
     caller: str | None = None

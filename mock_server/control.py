@@ -10,6 +10,7 @@ import openapi
 from mock_server.app import Api, Errors
 from mock_server.calls import Answer, Exchange, Refusal
 from mock_server.provider_states import ProviderStates
+from mock_server.seed_data import DataError, SeedData
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from mock_server.worlds import World, Worlds
 
 BASE_PATH = "/__control__"
-HEALTH = f"{BASE_PATH}/health"
-"""Whoever watches the mock may ask how it is, without the token."""
 
 
 class ControlErrors(Errors):
@@ -27,33 +26,36 @@ class ControlErrors(Errors):
 
     def answer(self, refusal: Refusal, exchange: Exchange) -> Answer:
         """The refusal's answer, without secrets."""
-        code = self.codes[str(refusal.code)]
+        code = self.codes[refusal.code]
         body: dict[str, Any] = {"error": exchange.world.redactor.text(refusal.message)}
         if refusal.details:
             body["details"] = [violation.entry() for violation in refusal.details]
-        exchange.error_code = code.code
+        exchange.error_code, exchange.details = code.code, refusal.details
         return Answer(code.status, body, refusal.headers)
 
 
 class Guard:
-    """Keeps strangers out of the control plane: another site's page, a rebound host name, a caller without the token."""
+    """Keeps strangers out of the control plane: other sites' pages, rebound host names, callers without the token."""
 
-    def __init__(self, hosts: frozenset[str], token: str | None) -> None:
-        """``hosts`` are the names under which the mock may be called, without port; ``token`` None asks for none."""
+    def __init__(self, hosts: frozenset[str] | None, token: str | None) -> None:
+        """``hosts`` are the names under which the mock may be called, without port (None: any, where the token protects
+        it); ``token`` None asks for none.
+        """
         self.hosts, self.token = hosts, token
 
     def judge(self, path: str, headers: Mapping[bytes, bytes], _exchange: Exchange) -> None:
-        """Raises :class:`Refusal` FORBIDDEN or UNAUTHORIZED."""
+        """Raises :class:`Refusal` FORBIDDEN or UNAUTHORIZED. Health needs no token: container platforms have none."""
         host = headers.get(b"host", b"").decode("latin-1")
         origin = headers.get(b"origin", b"").decode("latin-1")
-        if _name(host) not in self.hosts:
+        if self.hosts is not None and _name(host) not in self.hosts:
             raise Refusal("FORBIDDEN", "the Host of the request is not this mock's; call it by its own address")
-        if origin and (_name(origin.partition("://")[2]) not in self.hosts or origin.partition("://")[2] != host):
-            raise Refusal("FORBIDDEN", "the Origin of the request is a stranger's; the control plane serves no other site")
-        if self.token is None or path == HEALTH:
+        if origin and origin.partition("://")[2] != host:
+            raise Refusal(
+                "FORBIDDEN", "the Origin of the request is a stranger's; the control plane serves no other site"
+            )
+        if self.token is None or path == f"{BASE_PATH}/health":
             return
-        given = headers.get(b"authorization", b"")
-        if not compare_digest(given, f"Bearer {self.token}".encode()):
+        if not compare_digest(headers.get(b"authorization", b""), b"Bearer " + self.token.encode()):
             raise Refusal("UNAUTHORIZED", "send `Authorization: Bearer <control token>`")
 
 
@@ -102,11 +104,25 @@ class Control:
     async def make_world(self, call: Call) -> Answer:
         """Make a world."""
         body = call.body
+        hidden = body.get("withoutStates")
         try:
-            world = self.worlds.make(id_=body.get("id"), clock=body.get("clock"), mutant=body.get("mutant"))
+            self.states.known(hidden or ())
+            seeds = SeedData.parse(body["data"]) if "data" in body else None
+            world = self.worlds.make(
+                id_=body.get("id"), clock=body.get("clock"), mutant=body.get("mutant"), without_states=hidden
+            )
+            if seeds is not None:
+                await self._fill(world, seeds)
         except ValueError as error:
             raise Refusal("INVALID_REQUEST", str(error)) from None
         return Answer(201, world.summary())
+
+    async def _fill(self, world: World, seeds: SeedData) -> None:
+        try:
+            await world.fill(seeds)
+        except DataError:
+            self.worlds.drop(world.id)
+            raise
 
     async def read_world(self, call: Call) -> Answer:
         """One world."""
@@ -121,7 +137,7 @@ class Control:
         return Answer(204)
 
     async def reset_world(self, call: Call) -> Answer:
-        """Empty a world."""
+        """Bring a world back to how it was made."""
         await self._world(call).reset()
         return Answer(204)
 

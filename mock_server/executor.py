@@ -255,7 +255,7 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def compile_expression(expression: Expression) -> Callable[[Inputs], Any]:  # noqa: C901, PLR0911, PLR0912 - one case a node
+def compile_expression(expression: Expression) -> Callable[[Inputs], Any]:
     """A closure that evaluates the expression on inputs. A property that is absent is null."""
     match expression:
         case expressions.Literal(value):

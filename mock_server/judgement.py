@@ -16,6 +16,7 @@ import orjson
 
 from mock_server.calls import Call, Disconnected, Refusal, Violation
 from mock_server.violations import body_violations, missing_parameter, parameter_violations, unreadable
+from openapi.documents import escape
 from openapi.schemas import to_json_schema
 
 if TYPE_CHECKING:
@@ -59,9 +60,10 @@ class Parameter:
 
 
 class OperationJudge:
-    """Judges the requests of one operation. ``caller_header`` is the parameter that names who asks, if there is one."""
+    """Judges the requests of one operation, from the header step on. A seeded fault subclasses it."""
 
     def __init__(self, operation_id: str, document: Mapping[str, Any], operation: Any, limit: int) -> None:
+        """``operation`` is Connexion's: its references are resolved. ``limit``: the largest body, bytes."""
         self.operation_id, self.limit = operation_id, limit
         parameters = [Parameter(document, item) for item in operation.parameters]
         self.headers = [(item, item.name.lower().encode()) for item in parameters if item.kind == "header"]
@@ -75,29 +77,35 @@ class OperationJudge:
             json_schema = to_json_schema(schema, document)
             self.validator = jsonschema_rs.Draft202012Validator(json_schema, validate_formats=True)
             self.normalise = compile_normaliser(json_schema)
-            self.forbidden = frozenset(name.lower() for name in _resolved(schema, document).get("x-forbidden-names", ()))
+            self.forbidden = frozenset(name.lower() for name in schema.get("x-forbidden-names", ()))
             self.secret = frozenset(_secret_names(document))
-            self.caller_in_body = "runtimeInstanceId" in _properties(json_schema)
+            self.caller_in_body = "runtimeInstanceId" in json_schema.get("properties", {})
 
     async def judge(self, scope: Any, receive: Any, exchange: Exchange, path: Mapping[str, str]) -> Call:
-        """The call that the request makes. Raises :class:`Refusal` with every violation of the first step that refuses."""
+        """The call that the request makes.
+
+        Raises :class:`Refusal` with every violation that can be known at the first step that refuses, and
+        :class:`Disconnected` where the client went away.
+        """
         headers: dict[bytes, bytes] = dict(scope["headers"])
         violations: list[Violation] = []
         caller = ""
         for parameter, name in self.headers:
             raw = headers.get(name)
-            text = raw.decode("latin-1") if raw is not None else None
-            caller = parameter.judge(text, exchange, violations) or caller
-        self._judge_path(path, exchange)
-        query = self._judge_query(scope, exchange, violations)
-        if violations and not self.has_body:
-            raise refused(violations)
-        body = await self._judge_body(headers, receive, exchange, violations) if self.has_body else None
-        if self.caller_in_body and body is not None:
-            caller = body["runtimeInstanceId"]
+            caller = parameter.judge(None if raw is None else raw.decode("latin-1"), exchange, violations) or caller
         exchange.caller = caller or None
         exchange.job_id = path.get("jobId")
-        return Call(exchange.world, self.operation_id, caller, path, query, body)
+        if self.path:
+            self._judge_path(path, exchange)
+        query = self._judge_query(scope["query_string"], exchange, violations) if self.query else {}
+        if not self.has_body:
+            if violations:
+                raise refused(violations)
+            return Call(exchange.world, self.operation_id, caller, path, query, headers, None)
+        body = await self._judge_body(headers, receive, exchange, violations)
+        if self.caller_in_body and isinstance(body, dict):
+            caller = exchange.caller = body.get("runtimeInstanceId", caller)
+        return Call(exchange.world, self.operation_id, caller, path, query, headers, body)
 
     def _judge_path(self, path: Mapping[str, str], exchange: Exchange) -> None:
         broken: list[Violation] = []
@@ -106,28 +114,31 @@ class OperationJudge:
         if broken:  # an id that can't be one is a path that does not exist (RT-ERR-79)
             raise Refusal("NOT_FOUND", "No such path: an id in it has a form that no id has.")
 
-    def _judge_query(self, scope: Any, exchange: Exchange, violations: list[Violation]) -> dict[str, Any]:
-        if not self.query:
-            return {}
-        given = parse_qs(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
+    def _judge_query(self, query_string: bytes, exchange: Exchange, violations: list[Violation]) -> dict[str, Any]:
+        given = parse_qs(query_string.decode("latin-1"), keep_blank_values=True)
         return {
             item.name: item.judge(given[item.name][-1] if item.name in given else None, exchange, violations)
             for item in self.query
         }
 
     async def _judge_body(
-        self, headers: dict[bytes, bytes], receive: Any, exchange: Exchange, violations: list[Violation]
+        self, headers: Mapping[bytes, bytes], receive: Any, exchange: Exchange, violations: list[Violation]
     ) -> Any:
         # A fault of the header is answered 400 before media type and size are judged; the body's own violations are
         # listed with it where the body can be read at all.
-        raw, size_refused = await read_body(headers, receive, self.limit)
+        raw, too_large = await read_body(receive, self.limit)
         exchange.request_body = raw
-        media = judge_media_type(headers.get(b"content-type"), raw)
-        if violations and (media or size_refused):
-            raise refused(violations)
-        if media or size_refused:
-            raise media or Refusal("PAYLOAD_TOO_LARGE", f"The body is larger than {self.limit} bytes.")
-        if not raw and not self.body_required and not violations:
+        content_type = headers.get(b"content-type")
+        refusal = None
+        if content_type != b"application/json":
+            refusal = judge_media_type(content_type, raw)
+        if too_large and refusal is None:
+            refusal = Refusal("PAYLOAD_TOO_LARGE", f"The body is larger than {self.limit} bytes; send less at once.")
+        if refusal is not None:
+            raise refused(violations) if violations else refusal
+        if not raw and not self.body_required:
+            if violations:
+                raise refused(violations)
             return None
         body = self._parsed(raw, violations)
         if not self.validator.is_valid(body):
@@ -167,35 +178,30 @@ def judge_media_type(content_type: bytes | None, raw: bytes) -> Refusal | None:
     charsets = [item.partition("=")[2].strip('" ') for item in parameters if item.startswith("charset")]
     if media == JSON and all(charset in ("utf-8", "utf8") for charset in charsets):
         return None
-    return Refusal("UNSUPPORTED_MEDIA_TYPE", f"The body's content type is not accepted; send `content-type: {JSON}` in UTF-8.")
+    return Refusal(
+        "UNSUPPORTED_MEDIA_TYPE", f"The body's content type is not accepted; send `content-type: {JSON}` in UTF-8."
+    )
 
 
-async def read_body(headers: dict[bytes, bytes], receive: Any, limit: int) -> tuple[bytes, bool]:
+async def read_body(receive: Any, limit: int) -> tuple[bytes, bool]:
     """The body, and whether it is over ``limit`` bytes; no more than that is ever kept.
 
-    What is over is read on for a moment, so that a client that is still sending gets to read the answer.
+    What is over is read on for a moment and dropped, so that a client that is still sending gets to read the answer.
+    Raises :class:`Disconnected` where the client goes away before the body is complete.
     """
-    message = await _received(receive)
-    raw: bytes = message.get("body", b"")
-    size = len(raw)
-    if not message.get("more_body"):
-        return (raw, False) if size <= limit else (raw[:limit], True)
-    chunks = [raw]
+    message = await receive()
+    chunks: list[bytes] = [message.get("body", b"")]
+    size = len(chunks[0])
     while message.get("more_body") and size <= limit:
-        message = await _received(receive)
+        message = await receive()
         chunks.append(message.get("body", b""))
         size += len(chunks[-1])
     if size > limit:
         await _drain(receive, message)
         return b"".join(chunks)[:limit], True
-    return b"".join(chunks), False
-
-
-async def _received(receive: Any) -> Any:
-    message = await receive()
     if message["type"] == "http.disconnect":
         raise Disconnected
-    return message
+    return b"".join(chunks) if len(chunks) > 1 else chunks[0], False
 
 
 async def _drain(receive: Any, message: Any, most: int = 64 * 2**20, seconds: float = 2) -> None:
@@ -227,7 +233,7 @@ def _forbidden(value: Any, names: frozenset[str], place: str) -> list[Violation]
     found: list[Violation] = []
     if isinstance(value, dict):
         for key, item in value.items():
-            pointer = f"{place}/{key}"
+            pointer = f"{place}/{escape(key)}"
             if key.lower() in names:
                 message = f"{pointer} must not be there: keys never travel here"
                 found.append(Violation(pointer, "x-forbidden-names", "no such property", "[redacted]", message))
@@ -236,21 +242,6 @@ def _forbidden(value: Any, names: frozenset[str], place: str) -> list[Violation]
         for i, item in enumerate(value):
             found += _forbidden(item, names, f"{place}/{i}")
     return found
-
-
-def _resolved(schema: Mapping[str, Any], document: Mapping[str, Any]) -> Mapping[str, Any]:
-    if "$ref" in schema:
-        resolved: Mapping[str, Any] = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
-        return resolved
-    return schema
-
-
-def _properties(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
-    root = root or schema
-    if "$ref" in schema:
-        return _properties(root["$defs"][schema["$ref"].rpartition("/")[2]], root)
-    properties: Mapping[str, Any] = schema.get("properties", {})
-    return properties
 
 
 def _secret_names(document: Mapping[str, Any]) -> set[str]:

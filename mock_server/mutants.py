@@ -12,7 +12,7 @@ import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mock_server.app import Errors, KeyJudge
+from mock_server.app import Errors, KeyJudge, Sender
 from mock_server.engine import Engine
 from mock_server.judgement import OperationJudge
 from mock_server.runtime_api import RuntimeApi
@@ -32,6 +32,7 @@ class Parts:
     key: type[KeyJudge] = KeyJudge
     errors: type[Errors] = Errors
     judge: type[OperationJudge] = OperationJudge
+    sender: type[Sender] = Sender
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from mock_server.violations import body_violations
 from openapi.schemas import to_json_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from mock_server.store import Row
     from mock_server.worlds import World
@@ -38,18 +38,28 @@ class ProviderStates:
             "inspect-job": self.inspect_job,
         }
         self._schemas = {}
-        self._takes = {name: bool(control.resolve(item).get("properties")) for name, item in control.document["x-states"].items()}
         for name, schema in control.document["x-states"].items():
             json_schema = to_json_schema(schema, control.document)
             validator = jsonschema_rs.Draft202012Validator(json_schema)
             self._schemas[name] = (validator, compile_normaliser(json_schema))
+
+    def known(self, names: Iterable[str]) -> None:
+        """Raises ``ValueError`` for a name that no state has, with the nearest one."""
+        for name in names:
+            if name not in self._setups:
+                near = difflib.get_close_matches(name, self._setups, 1)
+                mend = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(self._setups)}"
+                raise ValueError(f"no provider state is named `{name}`; {mend}")
 
     def names(self, world: World) -> list[str]:
         """The states that the world offers."""
         return [name for name in self._setups if name not in world.options.without_states]
 
     async def set_up(self, world: World, state: str, params: Values) -> Values:
-        """Put the world into a state. Raises :class:`Refusal`: 501 unknown or hidden state, 400 parameters, 409 conflict."""
+        """Put the world into a state.
+
+        Raises :class:`Refusal`: 501 for a state that is unknown or hidden, 400 for parameters, 409 for a conflict.
+        """
         names = self.names(world)
         if state not in names:
             near = difflib.get_close_matches(state, names, 1)
@@ -57,17 +67,15 @@ class ProviderStates:
             raise Refusal("NOT_OFFERED", f"this build does not offer the state `{state}`{mend}")
         validator, normalise = self._schemas[state]
         given = {name: value for name, value in params.items() if value is not None}
-        if given and not self._takes[state]:
-            raise Refusal("INVALID_REQUEST", f"state `{state}` takes no parameters, not even {', '.join(given)}")
         if not validator.is_valid(given):
             details = body_violations(validator.iter_errors(given), world.redactor)
-            what = "; ".join(f"params{item.message}" for item in details)
-            raise Refusal("INVALID_REQUEST", f"state `{state}`: {what}", details)
+            what = "; ".join(item.message for item in details)
+            raise Refusal("INVALID_REQUEST", f"params of the state `{state}`: {what}", details)
         return await self._setups[state](world, normalise(given))
 
     async def reset(self, world: World, _: Values) -> Values:
         """Remove every row; virtual time back to real time."""
-        await world.reset()
+        await world.engine.reset()
         return {}
 
     async def job(self, world: World, params: Values) -> Values:
@@ -131,7 +139,7 @@ class ProviderStates:
 
 
 def _no_job(id_: str) -> Refusal:
-    return Refusal("INVALID_REQUEST", f"params/jobId: no job has the id `{id_}`")
+    return Refusal("INVALID_REQUEST", f"/jobId of params: no job has the id `{id_}`")
 
 
 def snapshot_content(world: World, *, allow_document: bool, fields: list[str]) -> Values:

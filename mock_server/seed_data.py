@@ -1,84 +1,143 @@
-"""Seed data for a world: jobs, snapshots and credentials in a YAML or JSON file, by the column names of the spec."""
+"""Seed data for a world: jobs with their results, snapshots and credentials, by the column names of the spec."""
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
 
 import openapi
-from openapi.documents import Document, escape
+from mock_server.violations import body_violations
+from openapi.documents import Document
 from openapi.problems import Problem, SpecError
+from openapi.redaction import Redactor
 from openapi.schemas import to_json_schema
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
+    from mock_server.calls import Violation
+    from mock_server.store import Row
     from mock_server.worlds import World
 
-_ENTITIES = {"snapshots": "Snapshot", "credentials": "Credential", "jobs": "Job"}
+# Jobs come last: whether a row fits its state depends on its result.
+_ENTITIES = {"snapshots": "Snapshot", "credentials": "Credential", "results": "Result", "jobs": "Job"}
 
 
 class DataError(ValueError):
-    """A data file that can't be used; the text names file, line and mend of every problem."""
+    """Data that can't be used; the text names place and mend of every problem, with file and line of a file."""
 
 
 class SeedData:
-    """A data file that was read and found valid."""
+    """Rows that were read and found valid by their columns' schemas."""
 
-    def __init__(self, document: Document) -> None:
-        self.document = document
+    def __init__(self, data: Mapping[str, Any], document: Document | None = None) -> None:
+        self._data, self._document = data, document
 
     @classmethod
     def read(cls, path: Path) -> SeedData:
-        """Read a file. Raises :class:`DataError` for one that is missing, no YAML, or breaks the columns' schemas."""
+        """Read a YAML or JSON file. Raises :class:`DataError` for one that is missing, no YAML, or breaks a schema."""
         try:
             document = Document.read(path)
-            problems = [*document.duplicate_keys(), *_problems(document)]
         except SpecError as error:
             raise DataError(str(error)) from None
+        seeds = cls(document.data, document)
+        problems = [*map(str, document.duplicate_keys()), *seeds._problems()]
         if problems:
-            raise DataError("\n".join(map(str, problems)))
-        return cls(document)
+            raise DataError("\n".join(problems))
+        return seeds
+
+    @classmethod
+    def parse(cls, data: Mapping[str, Any]) -> SeedData:
+        """Take data that came in a request. Raises :class:`DataError` where it breaks a schema."""
+        seeds = cls(data)
+        problems = seeds._problems()
+        if problems:
+            raise DataError("\n".join(problems))
+        return seeds
 
     async def fill(self, world: World) -> None:
-        """Insert every row. Raises :class:`DataError` for an id that stands twice."""
+        """Insert every row. Raises :class:`DataError` for a key that is there already and a job that no state fits.
+
+        Jobs without ``createdAt`` are a millisecond apart, in the order in which they stand.
+        """
+        now = world.clock.now()
         for name, entity in _ENTITIES.items():
-            for i, row in enumerate(self.document.data.get(name, ())):
+            rows = self._data.get(name, [])
+            for i, row in enumerate(rows):
+                pointer = f"/{name}/{i}"
                 if entity == "Credential":
                     world.redactor.add(row["apiKey"])
-                try:
+                key = row.get(world.build.rows.keys[entity])
+                if key is not None and await world.engine.store.get(entity, key) is not None:
+                    raise DataError(
+                        self._problem(pointer, f"`{key}` is there already", "give the row an id of its own")
+                    )
+                if entity == "Job":
+                    await self._create(world, pointer, {"createdAt": now - len(rows) + i, **row})
+                else:
                     await world.engine.insert(entity, row)
-                except KeyError:
-                    problem = self.document.problem(f"/{name}/{i}", "this row is there already", "give it an id of its own")
-                    raise DataError(str(problem)) from None
+
+    async def _create(self, world: World, pointer: str, columns: Row) -> None:
+        # Through the application's own action, so that defaults by job type and idempotency are those of the machine.
+        outcome = await world.engine.act("createJob", columns)
+        row = outcome.created.get("Job")
+        if row is None:
+            mend = "give it another idempotencyKey"
+            raise DataError(self._problem(pointer, "the same job, by its idempotencyKey, is there already", mend))
+        machine = world.engine.machine
+        result = await world.engine.store.get("Result", row["id"])
+        state = machine.states[row["status"]]
+        if state.transient or not world.build.executor.holds({machine.row: row, "result": result}):
+            text = world.build.contract.document["x-state-machine"]["states"][state.name].get(
+                "holds", "is left at once"
+            )
+            mend = "set, or leave out, the columns that the rule names"
+            raise DataError(self._problem(pointer, f"the columns are none of a `{state.name}` job: {text}", mend))
+
+    def _problems(self) -> list[str]:
+        validator, columns = _schema()
+        found = body_violations(validator.iter_errors(self._data), Redactor(), frozenset({"apiKey"}))
+        return [self._problem(item.location, item.message, _mend(item, columns)) for item in found]
+
+    def _problem(self, pointer: str, message: str, mend: str) -> str:
+        if not message.startswith(pointer):
+            message = f"{pointer}: {message}"
+        if self._document is None:
+            return f"data{message} ({mend})"
+        return str(Problem(self._document.path, self._document.line(pointer), "", message, mend))
+
+
+def _mend(violation: Violation, columns: Mapping[str, list[str]]) -> str:
+    if violation.rule != "additionalProperties":
+        return "components.schemas of the specification has the columns"
+    _, *tokens = violation.location.split("/")
+    known = list(columns) if len(tokens) == 1 else columns[tokens[0]]
+    near = get_close_matches(tokens[-1], known, 1)
+    return f"did you mean `{near[0]}`?" if near else f"known are {', '.join(known)}"
 
 
 @cache
-def _validator() -> jsonschema_rs.Draft202012Validator:
-    """The columns of each entity; what has a default, and the columns that the server sets, may be left out."""
+def _schema() -> tuple[jsonschema_rs.Draft202012Validator, dict[str, list[str]]]:
+    """The schema of a data file, and the columns of each list.
+
+    Columns that have a default or are set by the server may be left out.
+    """
     document = openapi.load("runtime-api").document
     properties: dict[str, Any] = {}
     definitions: dict[str, Any] = {}
+    columns: dict[str, list[str]] = {}
     for name, entity in _ENTITIES.items():
-        schema = document["components"]["schemas"][entity]
-        row = to_json_schema(schema, document)
+        row = to_json_schema(document["components"]["schemas"][entity], document)
         definitions |= row.pop("$defs", {})
-        optional = {"status", "createdAt", "updatedAt"}
-        required = [
-            column for column in row["required"] if "default" not in row["properties"][column] and column not in optional
+        stamped = {"createdAt", "updatedAt"}
+        row["required"] = [
+            column for column in row["required"] if "default" not in row["properties"][column] and column not in stamped
         ]
-        row |= {"required": required, "additionalProperties": False}
-        properties[name] = {"type": "array", "items": row}
+        properties[name] = {"type": "array", "items": row | {"additionalProperties": False}}
+        columns[name] = list(row["properties"])
     schema = {"type": "object", "additionalProperties": False, "properties": properties, "$defs": definitions}
-    return jsonschema_rs.Draft202012Validator(schema)
-
-
-def _problems(document: Document) -> list[Problem]:
-    found = []
-    for error in _validator().iter_errors(document.data):
-        pointer = "".join(f"/{escape(str(token))}" for token in error.instance_path)
-        shown = "a key" if pointer.endswith("/apiKey") else error.message
-        found.append(document.problem(pointer, shown, "see components.schemas of the specification for the columns"))
-    return found
+    return jsonschema_rs.Draft202012Validator(schema), columns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import ipaddress
 import json
 import logging
@@ -16,6 +17,7 @@ import uvicorn
 
 import openapi
 from mock_server.control import Guard
+from mock_server.provider_states import ProviderStates
 from mock_server.seed_data import DataError, SeedData
 from mock_server.server import Server
 from mock_server.worlds import Options, Worlds
@@ -72,12 +74,20 @@ class _UsageError(click.ClickException):
 
 @click.command("serve", short_help="Serve the reference: the mock of the Runtime API.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", default=8080, show_default=True, type=click.IntRange(0, 65535), help="Port; 0 picks a free one.")
+@click.option(
+    "--port", default=8080, show_default=True, type=click.IntRange(0, 65535), help="Port; 0 picks a free one."
+)
 @click.option("--clock", default="real", show_default=True, help="real, manual, or a rate such as x60.")
-@click.option("--data", type=click.Path(path_type=Path), help="Seed data: jobs, snapshots and credentials in YAML or JSON.")
+@click.option(
+    "--data", type=click.Path(path_type=Path), help="Seed data: jobs, snapshots and credentials in YAML or JSON."
+)
 @click.option("--mutant", metavar="ID", help="Serve a build with this seeded fault (see `contract mutants list`).")
-@click.option("--without-state", "without_states", multiple=True, metavar="NAME", help="Hide a provider state (repeatable).")
-@click.option("--api-key", envvar="CONTRACT_API_KEY", default="test-internal-key", help="Service token of the Runtime API.")
+@click.option(
+    "--without-state", "without_states", multiple=True, metavar="NAME", help="Hide a provider state (repeatable)."
+)
+@click.option(
+    "--api-key", envvar="CONTRACT_API_KEY", default="test-internal-key", help="Service token of the Runtime API."
+)
 @click.option("--control-token", envvar="CONTRACT_CONTROL_TOKEN", help="Bearer token of the control plane.")
 def serve_command(
     host: str,
@@ -94,23 +104,22 @@ def serve_command(
     Prints one line of JSON on standard output once it answers: {"event": "ready", "baseUrl": ...}.
     """
     if not is_loopback(host) and not control_token:
-        raise _UsageError(f"{host} is not a loopback address: everybody could use the control plane; add --control-token")
+        raise _UsageError(
+            f"{host} is not a loopback address: everybody could use the control plane; add --control-token"
+        )
     if not api_key:
         raise _UsageError("--api-key is empty; give the token that Runtimes are to send")
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    states = openapi.load("control").document["x-states"]
-    for name in without_states:
-        if name not in states:
-            raise _UsageError(f"--without-state: no provider state is named `{name}`; there are {', '.join(states)}")
     options = Options(clock=clock, mutant=mutant, without_states=frozenset(without_states), api_key=api_key)
     try:
+        ProviderStates(openapi.load("control")).known(without_states)
         worlds = Worlds(options)
         seeds = SeedData.read(data) if data else None
     except (ValueError, SpecError, DataError) as error:
         raise _UsageError(str(error)) from None
-    hosts = frozenset({"127.0.0.1", "localhost", "[::1]", host if ":" not in host else f"[{host}]"})
-    sock = listen(host, port)
     shown = f"[{host}]" if ":" in host else host
+    hosts = frozenset({"127.0.0.1", "localhost", "[::1]", shown}) if is_loopback(host) else None
+    sock = listen(host, port)
     base_url = f"http://{shown}:{sock.getsockname()[1]}"
     app = Server(worlds, Guard(hosts, control_token))
 
@@ -119,6 +128,7 @@ def serve_command(
         log_config=None,
         access_log=False,
         lifespan="on",
+        ws="none",
         timeout_keep_alive=_KEEP_ALIVE,
         backlog=_BACKLOG,
         server_header=False,
@@ -127,7 +137,9 @@ def serve_command(
 
     async def run() -> None:
         if seeds is not None:
-            await seeds.fill(worlds.default)
+            await worlds.default.fill(seeds)
+        gc.collect()
+        gc.freeze()  # what was loaded stays for good: no need to look at it again with each collection
         await _Uvicorn(config, base_url).serve([sock])
 
     for number in (signal.SIGTERM, signal.SIGINT):

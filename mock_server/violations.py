@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from mock_server.calls import Violation
@@ -43,7 +42,7 @@ _SENTENCES = {
 def body_violations(
     errors: Iterable[jsonschema_rs.ValidationError], redactor: Redactor, secret: frozenset[str] = frozenset()
 ) -> list[Violation]:
-    """Every violation that a schema validator found in a body; ``secret`` names properties whose value is never shown."""
+    """Every violation that a validator found in a body; values of properties named in ``secret`` are not shown."""
     found = []
     for error in errors:
         pointer = "".join(f"/{escape(str(token))}" for token in error.instance_path)
@@ -75,34 +74,51 @@ def _violations(
     rule: str = kind.name
     shown = place or "the body"
     if rule == "required":
-        name = kind.property
-        pointer = f"{place}/{escape(name)}"
+        pointer = f"{place}/{escape(kind.property)}"
         yield Violation(pointer, rule, "a value", None, f"{pointer} is required")
         return
     if rule in ("additionalProperties", "unevaluatedProperties"):
         for name in kind.unexpected:
             pointer = f"{place}/{escape(redactor.text(name))}"
-            yield Violation(pointer, rule, "no such property", "present", f"{pointer} {_SENTENCES['additionalProperties']}")
+            yield Violation(
+                pointer, rule, "no such property", "present", f"{pointer} {_SENTENCES['additionalProperties']}"
+            )
         return
-    actual = "[redacted]" if place.rpartition("/")[2] in secret else _short(error.instance, redactor)
-    expected = _expected(kind)
-    sentence = _SENTENCES.get(rule)
-    if rule == "type" and error.instance is None:
-        message = f"{shown} must not be null; it is of type {_plain(expected)}"
-    elif sentence is not None:
-        message = f"{shown} {sentence.format(_plain(expected))}"
+    if rule in ("anyOf", "oneOf"):
+        branches = [branch for branch in getattr(kind, "context", ()) if not _is_null(branch)]
+        if len(branches) == 1:  # a nullable schema: what is wrong with it, not that it could be null
+            for inner in branches[0]:
+                yield from _violations(inner, place, redactor, secret)
+            return
+        expected: Any = [_expected(branch[0].kind) for branch in branches if branch]
     else:
-        message = f"{shown} breaks the rule `{rule}`"
-    yield Violation(place, rule, expected, actual, message)
+        expected = _expected(kind)
+    actual = "[redacted]" if place.rpartition("/")[2] in secret else _short(error.instance, redactor)
+    yield Violation(place, rule, expected, actual, f"{shown} {_sentence(rule, expected, error.instance)}")
+
+
+def _is_null(branch: Any) -> bool:
+    return len(branch) == 1 and branch[0].kind.name == "type" and _expected(branch[0].kind) == "null"
+
+
+def _sentence(rule: str, expected: Any, instance: Any) -> str:
+    if rule == "type" and instance is None:
+        return f"must not be null; it is of type {_plain(expected)}"
+    if rule in ("anyOf", "oneOf"):
+        return f"must be one of {_plain(expected)}"
+    sentence = _SENTENCES.get(rule)
+    return sentence.format(_plain(expected)) if sentence else f"breaks the rule `{rule}`"
 
 
 def _expected(kind: Any) -> Any:
     """What the rule asks for: its value in the schema."""
-    if kind.name in ("anyOf", "oneOf", "not"):
-        return "one of the alternatives that the specification lists"
     if kind.name == "type":
-        return kind.types[0] if len(kind.types) == 1 else kind.types
-    return kind.value
+        types = list(kind.types) if not isinstance(kind.types, str) else [kind.types]
+        return types[0] if len(types) == 1 else types
+    for name in ("options", "limit", "pattern", "format", "expected_value", "multiple_of"):
+        if hasattr(kind, name):
+            return getattr(kind, name)
+    return f"`{kind.name}` as the specification has it"
 
 
 def _plain(value: Any) -> str:
@@ -112,7 +128,12 @@ def _plain(value: Any) -> str:
 
 
 def _short(value: Any, redactor: Redactor) -> Any:
-    """The value itself when it is short, otherwise its JSON text cut; never a secret."""
+    """A scalar itself, cut when it is long, never a secret; of a list or an object only what it is."""
+    if isinstance(value, dict):
+        return f"an object with {len(value)} properties"
+    if isinstance(value, list):
+        return f"a list of {len(value)} items"
     safe = redactor.data(value)
-    text = safe if isinstance(safe, str) else json.dumps(safe, ensure_ascii=False)
-    return safe if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text)} characters)"
+    if isinstance(safe, str) and len(safe) > _LONGEST:
+        return f"{safe[:_LONGEST]}… ({len(safe)} characters)"
+    return safe

@@ -18,7 +18,9 @@ from mock_server.journal import Journal
 from openapi.redaction import Redactor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
+
+    from mock_server.seed_data import SeedData
 
 DEFAULT = "default"
 PREFIX = "/__worlds__/"
@@ -62,6 +64,7 @@ def build(mutant: str | None) -> Build:
         key=parts.key(scheme, contract.document["x-base-path"]),
         validate_responses=mutant is None,
         judge=parts.judge,
+        sender=parts.sender(),
     )
     return Build(contract, Executor(contract.machine), Rows(contract), parts.engine, api)
 
@@ -71,18 +74,27 @@ class World:
 
     def __init__(self, id_: str, options: Options) -> None:
         self.id, self.options = id_, options
+        self._seeds: SeedData | None = None
         self.build = build(options.mutant)
         pattern = self.build.contract.document["x-redaction"]["pattern"]
         self.redactor = Redactor([options.api_key], pattern)
+        self.api_key = options.api_key.encode()
         self.journal = Journal(self.redactor)
         self.clock: Clock = make_clock(options.clock)
         store = self.build.rows.store()
         self.engine = self.build.engine(self.build.executor, self.build.rows, store, self.clock, self.redactor.text)
 
+    async def fill(self, seeds: SeedData) -> None:
+        """Put seed data into the world; from here on :meth:`reset` brings it back. Raises :class:`DataError`."""
+        self._seeds = seeds
+        await seeds.fill(self)
+
     async def reset(self) -> None:
-        """Remove every row and the journal; back to real time."""
+        """Back to how the world was made: its seed data alone, an empty journal, real time."""
         await self.engine.reset()
         self.journal.clear()
+        if self._seeds is not None:
+            await self._seeds.fill(self)
 
     def summary(self) -> dict[str, Any]:
         """The world as the control plane shows it."""
@@ -115,14 +127,27 @@ class Worlds:
         """The world at ``/``."""
         return self._worlds[DEFAULT]
 
-    def make(self, *, id_: str | None = None, clock: str | None = None, mutant: str | None = None) -> World:
+    def make(
+        self,
+        *,
+        id_: str | None = None,
+        clock: str | None = None,
+        mutant: str | None = None,
+        without_states: Collection[str] | None = None,
+    ) -> World:
         """Make a world; what is left out is as the server was started. Raises ``ValueError`` with the mend."""
         id_ = id_ or secrets.token_hex(6)
         if not _ID.fullmatch(id_):
             raise ValueError("a world's id has 1 to 64 characters of A-Z a-z 0-9 . _ -")
         if id_ in self._worlds:
             raise ValueError(f"the world `{id_}` is there already; drop it, or choose another id")
-        options = replace(self._options, clock=clock or self._options.clock, mutant=mutant or self._options.mutant)
+        hidden = self._options.without_states if without_states is None else frozenset(without_states)
+        options = replace(
+            self._options,
+            clock=clock or self._options.clock,
+            mutant=mutant or self._options.mutant,
+            without_states=hidden,
+        )
         world = self._worlds[id_] = World(id_, options)
         return world
 

@@ -28,7 +28,7 @@ class ExpressionError(ValueError):
 class Literal:
     """``null``, a boolean, an integer or a string."""
 
-    value: None | bool | int | str
+    value: bool | int | str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ _TOKEN = re.compile(
 )
 _BLANK = " \t\n\r\f\v"
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"'}
-_WORDS: dict[str, None | bool] = {"null": None, "true": True, "false": False}
+_WORDS: dict[str, bool | None] = {"null": None, "true": True, "false": False}
 _SHOWN = str.maketrans({escaped: f"\\{sign}" for sign, escaped in _ESCAPES.items() if escaped != '"'})
 _MAX_INT = 2**63 - 1
 _UNARY, _POSTFIX = len(PRECEDENCE), len(PRECEDENCE) + 1

@@ -8,6 +8,8 @@ import re
 import urllib.parse
 from typing import TYPE_CHECKING, Any
 
+from ahocorasick_rs import AhoCorasick
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -25,26 +27,24 @@ class Redactor:
 
     def __init__(self, values: Iterable[str] = (), pattern: str | None = None) -> None:
         self._pattern = re.compile(pattern) if pattern else None
-        self._values: set[str] = set()
         self._forms: set[str] = set()
-        self._known: re.Pattern[str] | None = None
+        self._search: AhoCorasick | None = None
         for value in values:
             self.add(value)
 
     def add(self, value: str) -> None:
         """Make one more secret known. Values shorter than 4 characters are ignored: they would blot out the text."""
-        if len(value) < 4 or value in self._values:
-            return
-        self._values.add(value)
-        self._forms |= _encodings(value)
-        longest_first = sorted(self._forms, key=len, reverse=True)
-        # Looked for ahead, so that one that begins within another is found as well.
-        self._known = re.compile(f"(?=({'|'.join(map(re.escape, longest_first))}))")
+        if len(value) >= 4:
+            self._forms |= _encodings(value)
+            self._search = None  # built when it is needed next: a thousand secrets are not a thousand builds
 
     def text(self, text: str) -> str:
         """The text without secrets."""
-        spans = [match.span(1) for match in self._known.finditer(text)] if self._known else []
-        spans += [match.span() for match in self._pattern.finditer(text)] if self._pattern else []
+        if self._search is None:
+            self._search = AhoCorasick(sorted(self._forms))
+        # Overlapping, so that one that begins within another is found as well.
+        spans = [span for _, *span in self._search.find_matches_as_indexes(text, overlapping=True)]
+        spans += [list(match.span()) for match in self._pattern.finditer(text)] if self._pattern else []
         if not spans:
             return text
         spans.sort()

@@ -80,7 +80,7 @@ def reference_served(api_key: str, mutant: str | None) -> Iterator[tuple[str, Ca
     try:
         with reference.serve(api_key, "--clock", "manual", *extra) as base_url:
 
-            def worlds(no_fuzz: bool) -> list[tuple[str, str]]:  # noqa: FBT001
+            def worlds(no_fuzz: bool) -> list[tuple[str, str]]:
                 parts = ["scenarios"] if no_fuzz else ["scenarios", "fuzz"]
                 return [(part, reference.make_world(base_url)) for part in parts]
 

@@ -18,7 +18,9 @@ SERVE = [sys.executable, "-c", "from mock_server.serve import serve_command; ser
 
 def start(*options: str) -> tuple[subprocess.Popen[str], str]:
     """A server process and its base URL, once it answers."""
-    process = subprocess.Popen([*SERVE, "--port", "0", *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [*SERVE, "--port", "0", *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     line = process.stdout.readline()
     if not line:
         _, errors = process.communicate(timeout=10)

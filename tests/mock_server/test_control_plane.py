@@ -22,7 +22,9 @@ def test_a_strangers_host_name_is_refused(world, host):
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:1", "https://localhost"])
 def test_a_strangers_page_is_refused(world, origin):
-    answer = world.control("POST", "/provider-states/runtime-api", json={"action": "setup", "state": "reset"}, headers={"origin": origin})
+    answer = world.control(
+        "POST", "/provider-states/runtime-api", json={"action": "setup", "state": "reset"}, headers={"origin": origin}
+    )
     assert answer.status_code == 403
 
 
@@ -34,7 +36,9 @@ def test_localhost_is_no_stranger(world):
     assert world.control("GET", "/health", headers={"host": f"localhost:{world.port}"}).status_code == 200
 
 
-@pytest.mark.parametrize(("method", "path", "status"), [("GET", "/nothing", 404), ("DELETE", "/journal", 405), ("PUT", "/worlds", 405)])
+@pytest.mark.parametrize(
+    ("method", "path", "status"), [("GET", "/nothing", 404), ("DELETE", "/journal", 405), ("PUT", "/worlds", 405)]
+)
 def test_what_is_not_there_is_told_in_the_same_shape(world, method, path, status):
     answer = world.control(method, path)
     assert answer.status_code == status
@@ -48,8 +52,8 @@ def test_the_runtime_apis_key_opens_nothing_here(world):
 
 @pytest.fixture(scope="module")
 def guarded():
-    process, url = start("--host", "0.0.0.0", "--control-token", "let-me-in")  # noqa: S104 - refused without a token
-    yield url.replace("0.0.0.0", "127.0.0.1")  # noqa: S104
+    process, url = start("--host", "0.0.0.0", "--control-token", "let-me-in")
+    yield url.replace("0.0.0.0", "127.0.0.1")
     stop(process)
 
 

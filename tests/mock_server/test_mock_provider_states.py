@@ -7,11 +7,40 @@ import json
 import pytest
 
 COLUMNS = {
-    "id", "userId", "jobType", "targetType", "targetId", "snapshotId", "status", "priority", "idempotencyKey", "apiKeyMode",
-    "credentialId", "modelProvider", "modelName", "promptVersion", "outputSchemaVersion", "attemptNo", "retriedFromJobId",
-    "lockedBy", "lockedAt", "lockUntil", "startedAt", "finishedAt", "retryCount", "maxRetryCount", "timeoutSeconds",
-    "errorCode", "errorMessage", "createdAt", "updatedAt", "cancelRequested", "resultCount", "logCount", "rawError",
-}  # fmt: skip
+    "id",
+    "userId",
+    "jobType",
+    "targetType",
+    "targetId",
+    "snapshotId",
+    "status",
+    "priority",
+    "idempotencyKey",
+    "apiKeyMode",
+    "credentialId",
+    "modelProvider",
+    "modelName",
+    "promptVersion",
+    "outputSchemaVersion",
+    "attemptNo",
+    "retriedFromJobId",
+    "lockedBy",
+    "lockedAt",
+    "lockUntil",
+    "startedAt",
+    "finishedAt",
+    "retryCount",
+    "maxRetryCount",
+    "timeoutSeconds",
+    "errorCode",
+    "errorMessage",
+    "createdAt",
+    "updatedAt",
+    "cancelRequested",
+    "resultCount",
+    "logCount",
+    "rawError",
+}
 STATES = ["reset", "job", "credential", "cancel-job", "rerun-job", "revoke-ai-consent", "advance-time", "inspect-job"]
 
 
@@ -31,18 +60,39 @@ def test_a_job_has_the_models_defaults(world):
     now = world.state("advance-time", seconds=0)["now"]
     assert set(row) >= COLUMNS
     shown = {
-        "jobType": "learning_state_analysis", "targetType": "material", "targetId": "mat-1", "userId": "user-1",
-        "status": "pending", "priority": 0, "apiKeyMode": "platform_key", "modelProvider": "deepseek",
-        "modelName": "deepseek-chat", "attemptNo": 0, "retryCount": 0, "maxRetryCount": 3, "timeoutSeconds": 120,
-        "outputSchemaVersion": "analysis_output_v1", "cancelRequested": False, "lockedBy": None, "errorCode": None,
-        "idempotencyKey": None, "resultCount": 0, "logCount": 0, "createdAt": now, "snapshotId": values["snapshotId"],
-    }  # fmt: skip
+        "jobType": "learning_state_analysis",
+        "targetType": "material",
+        "targetId": "mat-1",
+        "userId": "user-1",
+        "status": "pending",
+        "priority": 0,
+        "apiKeyMode": "platform_key",
+        "modelProvider": "deepseek",
+        "modelName": "deepseek-chat",
+        "attemptNo": 0,
+        "retryCount": 0,
+        "maxRetryCount": 3,
+        "timeoutSeconds": 120,
+        "outputSchemaVersion": "analysis_output_v1",
+        "cancelRequested": False,
+        "lockedBy": None,
+        "errorCode": None,
+        "idempotencyKey": None,
+        "resultCount": 0,
+        "logCount": 0,
+        "createdAt": now,
+        "snapshotId": values["snapshotId"],
+    }
     assert {name: row[name] for name in shown} == shown
 
 
 @pytest.mark.parametrize(
     ("kind", "version"),
-    [("quiz_generation", "quiz_output_v1"), ("flashcard_generation", "flashcard_output_v1"), ("weak_point_analysis", "analysis_output_v1")],
+    [
+        ("quiz_generation", "quiz_output_v1"),
+        ("flashcard_generation", "flashcard_output_v1"),
+        ("weak_point_analysis", "analysis_output_v1"),
+    ],
 )
 def test_the_output_version_is_that_of_the_type(world, kind, version):
     job = world.state("job", jobType=kind)["jobId"]
@@ -51,10 +101,20 @@ def test_the_output_version_is_that_of_the_type(world, kind, version):
 
 def test_every_parameter_of_a_job_is_taken(world):
     given = {
-        "jobType": "quiz_generation", "targetType": "user", "targetId": "t", "userId": "u", "priority": 3,
-        "maxRetryCount": 0, "timeoutSeconds": 7, "idempotencyKey": "k", "apiKeyMode": "user_deepseek_key",
-        "credentialId": "c", "promptVersion": "p", "outputSchemaVersion": "o", "params": {"n": [1]},
-    }  # fmt: skip
+        "jobType": "quiz_generation",
+        "targetType": "user",
+        "targetId": "t",
+        "userId": "u",
+        "priority": 3,
+        "maxRetryCount": 0,
+        "timeoutSeconds": 7,
+        "idempotencyKey": "k",
+        "apiKeyMode": "user_deepseek_key",
+        "credentialId": "c",
+        "promptVersion": "p",
+        "outputSchemaVersion": "o",
+        "params": {"n": [1]},
+    }
     job = world.state("job", **given)["jobId"]
     row = world.state("inspect-job", jobId=job)
     assert {name: row[name] for name in given} == given
@@ -116,7 +176,11 @@ def test_revoking_consent_stops_what_runs_and_cancels_what_waits(world):
     world.lock(locked["jobId"])
     assert world.state("revoke-ai-consent", userId="user-1") == {}
     rows = [world.state("inspect-job", jobId=values["jobId"]) for values in (waiting, locked, others)]
-    assert [(row["status"], row["cancelRequested"]) for row in rows] == [("cancelled", False), ("locked", True), ("pending", False)]
+    assert [(row["status"], row["cancelRequested"]) for row in rows] == [
+        ("cancelled", False),
+        ("locked", True),
+        ("pending", False),
+    ]
     answer = world.heartbeat(locked["jobId"])
     assert (answer.status_code, answer.headers["x-job-cancel-requested"]) == (204, "true")
 
@@ -188,7 +252,12 @@ def test_a_wrong_request_is_named(world, body, status, named):
 
 
 def test_params_may_be_left_out(world):
-    answer = world.control("POST", "/provider-states/runtime-api", content=json.dumps({"action": "setup", "state": "job"}), headers={"content-type": "application/json"})
+    answer = world.control(
+        "POST",
+        "/provider-states/runtime-api",
+        content=json.dumps({"action": "setup", "state": "job"}),
+        headers={"content-type": "application/json"},
+    )
     assert answer.status_code == 200
 
 

@@ -10,7 +10,14 @@ TOO_LARGE = b'{"runtimeInstanceId": "' + b"x" * 1_100_000 + b'"}'
 
 # Each request has every fault from its own step on.
 STEPS = [
-    ("POST", "/internal/runtime/nothing", {"x-internal-api-key": "wrong", "x-runtime-instance-id": None}, TOO_LARGE, 401, "UNAUTHORIZED"),
+    (
+        "POST",
+        "/internal/runtime/nothing",
+        {"x-internal-api-key": "wrong", "x-runtime-instance-id": None},
+        TOO_LARGE,
+        401,
+        "UNAUTHORIZED",
+    ),
     ("PATCH", "/internal/runtime/nothing", {"x-runtime-instance-id": None}, TOO_LARGE, 404, "NOT_FOUND"),
     ("PATCH", POLL, {"x-runtime-instance-id": None}, TOO_LARGE, 405, "METHOD_NOT_ALLOWED"),
     ("POST", POLL, {"x-runtime-instance-id": None, "content-type": "text/plain"}, TOO_LARGE, 400, "INVALID_REQUEST"),
@@ -21,7 +28,9 @@ STEPS = [
 ]
 
 
-@pytest.mark.parametrize(("method", "path", "headers", "content", "status", "code"), STEPS, ids=[step[5] for step in STEPS])
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "content", "status", "code"), STEPS, ids=[step[5] for step in STEPS]
+)
 def test_the_first_fault_in_order_is_answered(world, method, path, headers, content, status, code):
     answer = world.send(method, path, headers=headers, content=content)
 
@@ -47,7 +56,10 @@ def test_no_key_is_asked_for_outside_of_the_api(world, path):
     assert world.send("GET", path, headers={"x-internal-api-key": None}).status_code == 404
 
 
-@pytest.mark.parametrize("path", ["/internal/runtime", "/internal/runtime/", "/internal%2Fruntime/jobs/poll", "/internal/runtim%65/jobs/poll"])
+@pytest.mark.parametrize(
+    "path",
+    ["/internal/runtime", "/internal/runtime/", "/internal%2Fruntime/jobs/poll", "/internal/runtim%65/jobs/poll"],
+)
 def test_a_path_that_decodes_to_the_api_needs_the_key(world, path):
     assert world.send("POST", path, headers={"x-internal-api-key": None}).status_code == 401
 
@@ -74,19 +86,21 @@ def test_a_read_is_not_served_by_another_method(world, method):
     assert (answer.status_code, answer.headers["allow"]) == (405, "GET")
 
 
-@pytest.mark.parametrize("id_", ["x" * 129, "%ff", "%00" * 129, "é".encode("latin-1").hex() + "%e9"])
+@pytest.mark.parametrize("id_", ["x" * 129, "%ff", "a%2Fb", "%00" * 129, "é".encode("latin-1").hex() + "%e9"])
 def test_what_can_not_be_an_id_is_no_path(world, id_):
     answer = world.send("POST", f"/internal/runtime/jobs/{id_}/lock", json={"runtimeInstanceId": "r"})
     assert (answer.status_code, answer.json()["errorCode"]) == (404, "NOT_FOUND")
 
 
-@pytest.mark.parametrize("id_", ["x" * 128, "a%2Fb", "%E4%BD%9C", "a%20b", "%00", "..%3B", "a%0Ab"])
+@pytest.mark.parametrize("id_", ["x" * 128, "%E4%BD%9C", "a%20b", "%00", "..%3B", "a%0Ab"])
 def test_any_other_text_is_an_id_that_no_job_has(world, id_):
     answer = world.send("POST", f"/internal/runtime/jobs/{id_}/lock", json={"runtimeInstanceId": "r"})
     assert (answer.status_code, answer.json()["errorCode"]) == (404, "JOB_NOT_FOUND")
 
 
-@pytest.mark.parametrize("path", [POLL + "/", "//internal/runtime/jobs/poll", "/internal/runtime/jobs%2Fpoll", "/internal/runtime/health"])
+@pytest.mark.parametrize(
+    "path", [POLL + "/", "//internal/runtime/jobs/poll", "/internal/runtime/jobs%2Fpoll", "/internal/runtime/health"]
+)
 def test_a_path_is_matched_as_it_is(world, path):
     answer = world.send("POST", path, json={"runtimeInstanceId": "r", "supportedJobTypes": ["x"]})
     assert answer.status_code == 404

@@ -92,7 +92,10 @@ def test_a_hidden_state_is_not_offered():
     process, url = start("--without-state", "advance-time", "--without-state", "inspect-job")
     states = f"{url}/__control__/provider-states/runtime-api"
     assert {"advance-time", "inspect-job"}.isdisjoint(httpx.get(states).json()["states"])
-    assert httpx.post(states, json={"action": "setup", "state": "advance-time", "params": {"seconds": 1}}).status_code == 501
+    assert (
+        httpx.post(states, json={"action": "setup", "state": "advance-time", "params": {"seconds": 1}}).status_code
+        == 501
+    )
     stop(process)
 
 
@@ -105,3 +108,11 @@ def test_seed_data_is_there_when_it_answers(tmp_path):
     stop(process)
 
 
+def test_data_that_fits_no_state_is_refused_before_it_answers(tmp_path):
+    path = tmp_path / "data.yaml"
+    path.write_text(
+        "jobs:\n- {id: a, userId: u, jobType: quiz_generation, targetType: user, targetId: t, status: locked}\n"
+    )
+    said = refused("--port", "0", "--data", str(path))
+    assert f"{path}:2:" in said
+    assert "lockedBy" in said

@@ -69,7 +69,9 @@ def test_a_body_that_is_too_large_is_refused_and_the_answer_arrives(world, lock_
         data = head(lock_path, f"content-length: {size}", "connection: close") + b" " * size
     else:
         chunk = b"10000\r\n" + b" " * 65536 + b"\r\n"
-        data = head(lock_path, "transfer-encoding: chunked", "connection: close") + chunk * (size // 65536) + b"0\r\n\r\n"
+        data = (
+            head(lock_path, "transfer-encoding: chunked", "connection: close") + chunk * (size // 65536) + b"0\r\n\r\n"
+        )
     status, _, body = answers(world.raw(data))
     assert (status, json.loads(body)["errorCode"]) == (413, "PAYLOAD_TOO_LARGE")
     (entry,) = world.journal(operationId="lockJob")
@@ -107,12 +109,17 @@ def test_a_heartbeat_is_answered_without_a_body(world, job, lock_path):
 
 def test_of_two_fields_of_one_name_the_last_counts(world, job, lock_path):
     def locked(*fields):
-        return answers(world.raw(head(lock_path, *fields, f"content-length: {len(LOCK)}", "connection: close") + LOCK))[0]
+        return answers(world.raw(head(lock_path, *fields, f"content-length: {len(LOCK)}", "connection: close") + LOCK))[
+            0
+        ]
 
     assert locked("x-internal-api-key: wrong") == 401
     assert locked("x-internal-api-key: wrong", "x-internal-api-key: test-internal-key") == 200
 
 
 def test_a_body_of_a_get_is_ignored(world):
-    data = head(f"{world.path}/internal/runtime/jobs/j/snapshot", "content-length: 3", "connection: close", method="GET") + b"{{{"
+    data = (
+        head(f"{world.path}/internal/runtime/jobs/j/snapshot", "content-length: 3", "connection: close", method="GET")
+        + b"{{{"
+    )
     assert answers(world.raw(data), method="GET")[0] == 501

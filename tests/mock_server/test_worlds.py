@@ -52,6 +52,15 @@ def test_a_dropped_world_is_gone(make, client, base_url):
     assert client.delete(f"{base_url}/__control__/worlds/to-drop").status_code == 404
 
 
+def test_a_reset_brings_back_how_a_world_was_made(make, client, base_url):
+    job = {"id": "job-1", "userId": "u", "jobType": "learning_state_analysis", "targetType": "user", "targetId": "u"}
+    world = make(id="to-reset", data={"jobs": [job]})
+    world.state("job")
+    world.lock("job-1")
+    assert client.post(f"{base_url}/__control__/worlds/to-reset/reset").status_code == 204
+
+    assert world.journal() == []
+    assert [entry["id"] for entry in world.poll().json()["jobs"]] == ["job-1"]
 
 
 @pytest.mark.parametrize(
@@ -62,6 +71,12 @@ def test_a_dropped_world_is_gone(make, client, base_url):
         ({"id": "a/b"}, "/id"),
         ({"id": "default"}, "default"),
         ({"clok": "real"}, "/clok"),
+        ({"withoutStates": ["advance"]}, "advance-time"),
+        ({"data": {"jobs": [{"id": "j"}]}}, "data/jobs/0/userId is required"),
+        (
+            {"data": {"snapshots": [{"id": "s", "content": {}}, {"id": "s", "content": {}}]}},
+            "data/snapshots/1: `s` is there already",
+        ),
     ],
 )
 def test_a_world_that_can_not_be_made_is_refused_with_the_mend(client, base_url, options, told):
@@ -72,6 +87,10 @@ def test_a_world_that_can_not_be_made_is_refused_with_the_mend(client, base_url,
     assert len(client.get(f"{base_url}/__control__/worlds").json()["worlds"]) == len(before["worlds"])
 
 
+def test_a_world_without_a_state_says_so(make):
+    world = make(withoutStates=["inspect-job"])
+    assert "inspect-job" not in world.control("GET", "/provider-states/runtime-api").json()["states"]
+    assert world.try_state("inspect-job", jobId="x").status_code == 501
 
 
 @pytest.mark.parametrize(("clock", "rate"), [("real", 1), ("x1000", 1000), ("manual", 0)])
