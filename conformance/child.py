@@ -85,9 +85,7 @@ class Plugin:
         """Run every check."""
         if session.testsfailed:
             return True
-        checks = [
-            {"id": check_id(item), "requirements": _rules(item), "title": _title(item)} for item in session.items
-        ]
+        checks = [{"id": check_id(item), "requirements": _rules(item), "title": _title(item)} for item in session.items]
         self.emit("collected", checks=checks)
         try:
             asyncio.run(self._run(session.items))
@@ -150,7 +148,10 @@ class Plugin:
             outcome = {"status": "failed", "message": str(failure), "expected": [_title(item)], "actual": str(failure)}
         except Exception as error:
             where = _place(error)
-            outcome = {"status": "skipped", "message": f"the check itself broke: {type(error).__name__}: {error} ({where})"}
+            outcome = {
+                "status": "skipped",
+                "message": f"the check itself broke: {type(error).__name__}: {error} ({where})",
+            }
             outcome["setUpFailed"] = True
         self.emit(
             "finished",

@@ -24,32 +24,36 @@ _COMMANDS = {
 class Contract(click.Group):
     """Loads a subcommand when it is called, so that ``serve`` starts without what only ``check`` needs."""
 
-    def list_commands(self, _: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:
         """The subcommands."""
+        del ctx
         return list(_COMMANDS)
 
-    def get_command(self, _: click.Context, name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """A subcommand by name."""
-        if name not in _COMMANDS:
+        del ctx
+        if cmd_name not in _COMMANDS:
             return None
-        module, _, attribute = _COMMANDS[name].partition(":")
+        module, _, attribute = _COMMANDS[cmd_name].partition(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
 
     def resolve_command(
-        self, context: click.Context, args: list[str]
+        self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """A subcommand by name; an unknown one is answered with the nearest."""
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
             near = difflib.get_close_matches(args[0], _COMMANDS, 1)
             mend = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(_COMMANDS)}"
-            raise click.UsageError(f"No command is named `{args[0]}`; {mend}", context)
-        return super().resolve_command(context, args)
+            raise click.UsageError(f"No command is named `{args[0]}`; {mend}", ctx)
+        return super().resolve_command(ctx, args)
 
 
 @click.group(cls=Contract, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="runtime-contract", prog_name="contract")
-@click.option("--config", type=click.Path(path_type=Path), help=f"Options by command; default {CONFIG} where it is there.")
+@click.option(
+    "--config", type=click.Path(path_type=Path), help=f"Options by command; default {CONFIG} where it is there."
+)
 @click.pass_context
 def contract(context: click.Context, config: Path | None) -> None:
     """The executable contract of the Runtime API: serve it, judge builds by it, read its rules.

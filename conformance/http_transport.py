@@ -97,7 +97,9 @@ class HttpTransport:
             raise CheckFailed("an answer", f"the connection broke: {error}") from None
         except h11.RemoteProtocolError as error:
             self._record(request, None)
-            raise CheckFailed("an answer in HTTP/1.1", f"the connection was closed or the answer is broken: {error}") from None
+            raise CheckFailed(
+                "an answer in HTTP/1.1", f"the connection was closed or the answer is broken: {error}"
+            ) from None
         finally:
             writer.close()
         self._record(request, (response.status, dict(response.headers), response.content))
@@ -140,6 +142,4 @@ class HttpTransport:
         recorder = RECORDER.get(None)
         if recorder is not None:
             url = self.base_url + request.path
-            recorder.record(
-                request.method, url, request.headers, request.content, response, secret_headers=_SECRET
-            )
+            recorder.record(request.method, url, request.headers, request.content, response, secret_headers=_SECRET)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 MAX_BODY = 64 * 2**10
 MAX_EXCHANGES = 400
+MAX_COMMAND_BODY = 2000
 
 
 @dataclass
@@ -72,15 +73,20 @@ def curl(method: str, url: str, headers: Mapping[str, str], content: bytes, secr
             parts += ["-H", shlex.quote(f"{name}: {value}")]
     if not content:
         return " ".join(parts)
+    text = _plain(content)
+    if text is not None:
+        return " ".join([*parts, "--data-binary", shlex.quote(text)])
+    encoded = base64.b64encode(content[:MAX_BODY]).decode()
+    return f"echo {encoded} | base64 -d | {' '.join(parts)} --data-binary @-"
+
+
+def _plain(content: bytes) -> str | None:
+    """A body as text for a command line; None where it is long or no text."""
     try:
         text = content.decode()
-        if len(text) > 2000 or "\0" in text:
-            raise ValueError
-        parts += ["--data-binary", shlex.quote(text)]
-        return " ".join(parts)
-    except ValueError:
-        encoded = base64.b64encode(content[:MAX_BODY]).decode()
-        return f"echo {encoded} | base64 -d | {' '.join(parts)} --data-binary @-"
+    except UnicodeDecodeError:
+        return None
+    return None if len(text) > MAX_COMMAND_BODY or "\0" in text else text
 
 
 def state_command(url: str, state: str, params: Mapping[str, Any]) -> tuple[dict[str, str], bytes]:

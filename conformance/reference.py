@@ -24,7 +24,7 @@ class ReferenceFailed(RuntimeError):  # noqa: N818
 
 @contextlib.contextmanager
 def serve(api_key: str, *options: str) -> Iterator[str]:
-    """Serve the reference on a free port; gives its base URL and ends it whatever happens. Raises :class:`ReferenceFailed`."""
+    """Serve the reference on a free port; gives its base URL, ends it in any case. Raises :class:`ReferenceFailed`."""
     process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
         [sys.executable, "-W", "ignore", "-m", "conformance", "serve", "--port", "0", *options],
         stdout=subprocess.PIPE,

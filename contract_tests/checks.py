@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 Check = TypeVar("Check", bound="Callable[..., Any]")
 
 
-class CheckFailed(AssertionError):
+class CheckFailed(AssertionError):  # noqa: N818 - a verdict, not a fault
     """The build does not do what the rule says.
 
     ``expected`` lists every acceptable outcome, ``actual`` says what came, ``pointer`` is the first differing place

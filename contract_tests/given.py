@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 INSTANTS = ("lockedAt", "lockUntil", "startedAt", "finishedAt", "createdAt", "updatedAt")
 POLL_LIMIT = 50
 OTHER_SCHEMA = "quiz_output_v1"
-"""A version that the API supports and that no analysis has: a list that names it is not refused, and lists nothing more."""
+"""A version that the API supports and no analysis has: a list that names it is not refused and lists nothing more."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Clock:
     """
 
     def __init__(self, states: ProviderStates, *, rate: float, grace: float) -> None:
-        """``rate``: seconds of the target per real second, 0 where its clock stands; ``grace``: the sweep, real seconds."""
+        """``rate``: target seconds a real second, 0 where its clock stands; ``grace``: the sweep, real seconds."""
         self._states = states
         self.rate, self.grace = rate, grace
         self.advances = "advance-time" in states.offered
@@ -145,7 +145,9 @@ class Given:
         after = await self.inspect(job)
         changed = [name for name in before if after.get(name) != before[name]]
         shown = {name: (before[name], after.get(name)) for name in changed}
-        expect(not changed, "nothing changed", f"changed (before, after): {shown}", f"/{changed[0]}" if changed else None)
+        expect(
+            not changed, "nothing changed", f"changed (before, after): {shown}", f"/{changed[0]}" if changed else None
+        )
 
     async def lapse(self) -> None:
         """Let a lock that was just taken or extended lapse, and be swept."""
@@ -186,7 +188,7 @@ class Given:
             await asyncio.sleep(min(0.1, self.clock.grace))
 
     async def comes_back(self, job: JobRef, *, by: str = "runtime-next", within: float | None = None) -> Answer:
-        """Fail the check unless the job can be locked again within the sweep (real seconds); ``by`` has locked it then."""
+        """Fail the check unless the job can be locked again within the sweep; ``by`` has locked it then."""
         grace = self.clock.grace if within is None else within
         deadline = time.monotonic() + grace
         while True:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Request:
-    """One request; ``path`` is below the target's base URL. Headers are sent as they are, none is added but Host and length."""
+    """One request; ``path`` is below the target's base URL. Headers are sent as they are; Host and length are added."""
 
     method: str
     path: str
@@ -58,7 +58,7 @@ class Transport(Protocol):
         """Send one request."""
 
     async def send_together(self, requests: Sequence[Request]) -> list[Response]:
-        """Open a connection for each request first, then release them all at once; answers in the order of the requests."""
+        """Open a connection for each request, then release all at once; answers in the order of the requests."""
 
 
 class ProviderStates(Protocol):

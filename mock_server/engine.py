@@ -70,7 +70,7 @@ class Engine:
         return await self._perform(trigger, {"caller": caller, "path": path, "body": body or {}})
 
     async def act(self, action: str, params: Mapping[str, Any]) -> Outcome:
-        """Perform an action of the application: createJob (``params`` are the columns), cancelJob, rerunJob, revokeConsent.
+        """Perform an action: createJob (``params`` are the columns), cancelJob, rerunJob, revokeConsent.
 
         Raises ``KeyError`` when a new row is given a key that exists already.
         """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from openapi.machine import Creation, Machine, Step, Timer, Trigger
 
 Inputs = dict[str, Any]
-"""Names that expressions see: the row under the machine's name for it, ``now``, ``caller``, ``body``, ..., functions."""
+"""What expressions see: the row under the machine's name for it, ``now``, ``caller``, ``body``, functions."""
 Evaluate = "Callable[[Inputs], Any]"
 
 _MAX_ENTERING = 8
@@ -50,7 +50,9 @@ class Executor:
         self._triggers = {
             (trigger.kind, trigger.name): [self._step(step) for step in trigger.steps] for trigger in machine.triggers()
         }
-        self._finds = {trigger.name: compile_expression(trigger.find.id) for trigger in machine.triggers() if trigger.find}
+        self._finds = {
+            trigger.name: compile_expression(trigger.find.id) for trigger in machine.triggers() if trigger.find
+        }
         self._each = {trigger.name: compile_expression(trigger.each) for trigger in machine.triggers() if trigger.each}
         self._related = {
             (trigger.kind, trigger.name): _needed(trigger, machine.entering) for trigger in machine.triggers()
@@ -85,7 +87,7 @@ class Executor:
         return {column: value(inputs) for column, value in self._where[name].items()}
 
     def judge(self, trigger: Trigger, inputs: Inputs) -> Outcome:
-        """Judge the trigger's steps on the row in ``inputs``. Raises ``RuntimeError`` when no step decides (a lint error)."""
+        """Judge the steps on the row in ``inputs``. Raises ``RuntimeError`` when none decides (a lint error)."""
         row: Row | None = inputs.get(self._row)
         status = row["status"] if row is not None else None
         for step in self._triggers[trigger.kind, trigger.name]:
@@ -262,8 +264,8 @@ def compile_expression(expression: Expression) -> Callable[[Inputs], Any]:
             return lambda _: value
         case expressions.Name(name):
             return lambda inputs: inputs[name]
-        case expressions.Field(expressions.Name(of), name):
-            return lambda inputs: inputs[of].get(name)
+        case expressions.Field(expressions.Name(related), name):
+            return lambda inputs: inputs[related].get(name)
         case expressions.Field(of, name):
             row = compile_expression(of)
             return lambda inputs: row(inputs).get(name)

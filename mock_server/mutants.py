@@ -54,7 +54,7 @@ def registry() -> dict[str, Mutant]:
 
 
 def apply(id_: str, contract: Contract) -> Parts:
-    """The parts of the build with the fault ``id_``. Raises ``ValueError`` naming the nearest fault for an unknown one."""
+    """The build's parts with the fault ``id_``. Raises ``ValueError`` naming the nearest for an unknown one."""
     faults = registry()
     mutant = faults.get(id_)
     if mutant is None:

@@ -77,9 +77,7 @@ class RuntimeApi:
 
     async def operate(self, call: Call) -> Answer:
         """Any operation of the machine."""
-        outcome = await call.world.engine.operate(
-            call.operation_id, caller=call.caller, path=call.path, body=call.body
-        )
+        outcome = await call.world.engine.operate(call.operation_id, caller=call.caller, path=call.path, body=call.body)
         return self.answer(call, outcome)
 
     def answer(self, call: Call, outcome: Outcome) -> Answer:

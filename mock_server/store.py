@@ -81,10 +81,10 @@ class Store(Protocol):
 
 
 class MemoryStore:
-    """Rows in dictionaries. No method ever suspends, so that on one event loop nothing comes between judge and commit."""
+    """Rows in dictionaries. No method suspends: on one event loop nothing comes between judge and commit."""
 
     def __init__(self, keys: Mapping[str, str], unique: Mapping[str, tuple[str, ...]], queue: Queue | None) -> None:
-        """``keys``: primary key column by entity; ``unique``: a further unique set of columns, null counting as different."""
+        """``keys``: primary key by entity; ``unique``: a further unique set of columns, null being different."""
         self._keys, self._unique, self._queue = keys, unique, queue
         self._clear()
 

@@ -59,7 +59,9 @@ class _Analysis:
         """Rows of no schema: nothing else can be told before they are right."""
         if self.machine.entity not in self.schemas:
             yield "/entity", f"`{self.machine.entity}` is no schema", "name one of components.schemas"
-        found = {related.pointer: related for trigger in self.machine.triggers() for related in trigger.related.values()}
+        found = {
+            related.pointer: related for trigger in self.machine.triggers() for related in trigger.related.values()
+        }
         for related in found.values():
             if related.entity not in self.schemas:
                 yield f"{related.pointer}/of", f"`{related.entity}` is no schema", "name one of components.schemas"
@@ -84,7 +86,11 @@ class _Analysis:
             if name not in reached:
                 yield f"/states/{name}", f"nothing leads to `{name}`", "add a transition or drop the state"
             if known.transient != (name in machine.entering):
-                yield f"/states/{name}", f"`{name}` is transient or has steps under `entering`, not both", "give it both"
+                yield (
+                    f"/states/{name}",
+                    f"`{name}` is transient or has steps under `entering`, not both",
+                    "give it both",
+                )
         for trigger in machine.entering.values():
             yield from (
                 (step.pointer, "a transient state is not left", "give the step a `to`")
@@ -125,7 +131,11 @@ class _Analysis:
             elif column == "status":
                 yield pointer, "sets the status as a column", "use `to`"
             elif value == _NULL and not schema.get("nullable"):
-                yield pointer, f"sets `{column}` to null, which the schema does not allow", "make it nullable or set a value"
+                yield (
+                    pointer,
+                    f"sets `{column}` to null, which the schema does not allow",
+                    "make it nullable or set a value",
+                )
 
     def answers(self, trigger: Trigger, step: Step) -> Iterator[Fault]:
         if trigger.kind != "operation":
@@ -162,7 +172,9 @@ class _Analysis:
             yield from self.names(_Text(f"/define/{name}", definition, None, frozenset()))
         for text in self.all_texts():
             yield from self.names(text)
-            yield from ((text.pointer, message, mend) for message, mend in self.nulls(text.expression, text.facts, text))
+            yield from (
+                (text.pointer, message, mend) for message, mend in self.nulls(text.expression, text.facts, text)
+            )
 
     def all_texts(self) -> Iterator[_Text]:
         for name, state in self.machine.states.items():
@@ -259,7 +271,10 @@ class _Analysis:
         for operand in operands:
             if self.nullable(operand, text.trigger) and expressions.render(operand) not in facts:
                 name = expressions.render(operand)
-                yield f"`{name}` may be null in `{expressions.render(node)}`", f"test `{name} != null` to the left of it"
+                yield (
+                    f"`{name}` may be null in `{expressions.render(node)}`",
+                    f"test `{name} != null` to the left of it",
+                )
         for child in expressions.children(node):
             yield from self.nulls(child, facts, text)
 
@@ -305,7 +320,9 @@ class _Analysis:
     def table(self, trigger: Trigger, states: Sequence[str | None]) -> Iterator[Fault]:
         found: dict[str, Expression] = {}
         for step in trigger.steps:
-            found |= {expressions.render(atom): atom for atom in _atoms(step.guard) if self.about_state(atom, None) is None}
+            found |= {
+                expressions.render(atom): atom for atom in _atoms(step.guard) if self.about_state(atom, None) is None
+            }
         if len(found) > _MAX_ATOMS:
             yield trigger.pointer, f"{len(found)} different conditions are more than a truth table can hold", "split it"
             return

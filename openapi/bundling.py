@@ -16,7 +16,8 @@ def bundle(source: Document, skip: Sequence[str] = (), files: dict[Path, Documen
     """The document with every reference to another file replaced by what it refers to.
 
     References within the document stay as they are. ``skip`` names root keys to leave alone; ``files`` is filled with
-    every file that was read, by its path. Raises :class:`SpecError` for a reference to nowhere, to a file outside the folder of the specification, or in a circle.
+    every file that was read, by its path. Raises :class:`SpecError` for a reference to nowhere, to a file outside the
+    folder of the specification, or in a circle.
     """
     files = {} if files is None else files
     files[source.path.resolve()] = source  # the first: references within it stay
@@ -37,7 +38,9 @@ def _inline(node: Any, source: Document, pointer: str, files: dict[Path, Documen
     return {key: _inline(value, source, f"{pointer}/{escape(str(key))}", files, trail) for key, value in node.items()}
 
 
-def _referred(reference: str, source: Document, pointer: str, files: dict[Path, Document], trail: tuple[str, ...]) -> Any:
+def _referred(
+    reference: str, source: Document, pointer: str, files: dict[Path, Document], trail: tuple[str, ...]
+) -> Any:
     target, fragment = refer(reference, source, pointer, files)
     here = f"{target.path.resolve()}#{fragment}"
     if here in trail:
@@ -46,7 +49,7 @@ def _referred(reference: str, source: Document, pointer: str, files: dict[Path, 
 
 
 def refer(reference: str, source: Document, pointer: str, files: dict[Path, Document]) -> tuple[Document, str]:
-    """The file and the JSON Pointer to which a reference at ``pointer`` of ``source`` leads; raises as :func:`bundle`."""
+    """The file and JSON Pointer to which a reference at ``pointer`` of ``source`` leads; raises as :func:`bundle`."""
     name, _, fragment = reference.partition("#")
     path = (source.path.parent / name).resolve() if name else source.path.resolve()
     if "://" in reference or not path.is_relative_to(source.path.parent.resolve()):

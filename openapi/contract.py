@@ -88,7 +88,9 @@ class Contract:
     def errors(self) -> Mapping[str, ErrorCode]:
         """The error codes by name."""
         rows = self.document.get("x-errors", {})
-        return {code: ErrorCode(code, row["status"], row["retryable"], row["description"]) for code, row in rows.items()}
+        return {
+            code: ErrorCode(code, row["status"], row["retryable"], row["description"]) for code, row in rows.items()
+        }
 
     @cached_property
     def limits(self) -> Mapping[str, int]:
@@ -111,7 +113,7 @@ class Contract:
         return found
 
     def resolve(self, item: Mapping[str, Any]) -> dict[str, Any]:
-        """The item itself, or what its ``$ref`` leads to. Raises ``KeyError`` for a reference to nowhere or in a circle."""
+        """The item, or what its ``$ref`` leads to. Raises ``KeyError`` for a reference to nowhere or in a circle."""
         seen: set[str] = set()
         while "$ref" in item:
             reference = item["$ref"]

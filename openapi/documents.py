@@ -63,7 +63,9 @@ class Document:
         try:
             text = path.read_text(encoding="utf-8")
         except OSError as error:
-            raise SpecError([Problem(path, 1, "", f"cannot be read: {error.strerror}", "name an existing file")]) from None
+            raise SpecError(
+                [Problem(path, 1, "", f"cannot be read: {error.strerror}", "name an existing file")]
+            ) from None
         except UnicodeDecodeError:
             raise SpecError([Problem(path, 1, "", "is not UTF-8", "save the file as UTF-8")]) from None
         return cls.parse(text, path)

@@ -47,14 +47,18 @@ def _duplicates(contract: Contract) -> Iterator[Problem]:
 def _extensions(contract: Contract) -> Iterator[Problem]:
     """The extensions and the register have the structure that everybody who reads them relies on."""
     rows = contract.document.get("x-errors", {})
-    yield from (contract.problem(f"/x-errors{at}", what, "see the notation of x-errors") for at, what in _faults(_ERRORS, rows))
+    yield from (
+        contract.problem(f"/x-errors{at}", what, "see the notation of x-errors") for at, what in _faults(_ERRORS, rows)
+    )
     for pointer, node in _nodes(contract.document):
         if not isinstance(node, dict):
             continue
         for key in ("x-rules", "x-error-codes"):
             if key in node:
                 at = f"{pointer}/{key}"
-                yield from (contract.problem(at, what, f"see the notation of {key}") for _, what in _faults(_NAMES, node[key]))
+                yield from (
+                    contract.problem(at, what, f"see the notation of {key}") for _, what in _faults(_NAMES, node[key])
+                )
     for path, item in contract.document["paths"].items():
         for method in METHODS:
             if method in item:
@@ -64,7 +68,9 @@ def _extensions(contract: Contract) -> Iterator[Problem]:
                 for status in item[method]["responses"]:
                     if not str(status).isdecimal():
                         what = f"`{status}` is no status"
-                        yield contract.problem(f"{pointer}/responses/{status}", what, "document each status by its number")
+                        yield contract.problem(
+                            f"{pointer}/responses/{status}", what, "document each status by its number"
+                        )
     try:
         source, pointer = contract.rules
     except SpecError as error:
@@ -101,10 +107,22 @@ _REGISTER = jsonschema_rs.Draft202012Validator(
             "properties": {
                 "level": {"enum": list(LEVELS)},
                 "bound": {"enum": ["server", "client", "both", "data"]},
-                "verify": {"type": "array", "minItems": 1, "items": {"enum": ["http", "traffic", "time", "admin", "none"]}},
+                "verify": {
+                    "type": "array",
+                    "minItems": 1,
+                    "items": {"enum": ["http", "traffic", "time", "admin", "none"]},
+                },
                 "source": {"type": "array", "minItems": 1, "items": _TEXT},
                 **dict.fromkeys(
-                    ("sentence", "sentenceZh", "superseded", "supersededInPart", "notObservable", "notObservableInPart", "reason"),
+                    (
+                        "sentence",
+                        "sentenceZh",
+                        "superseded",
+                        "supersededInPart",
+                        "notObservable",
+                        "notObservableInPart",
+                        "reason",
+                    ),
                     _TEXT,
                 ),
             },
@@ -124,7 +142,9 @@ def _openapi(contract: Contract) -> Iterator[Problem]:
     if not version.startswith("3.0."):
         yield contract.problem("/openapi", f"is OpenAPI `{version}`", "write OpenAPI 3.0.x")
         return
-    broken = [pointer for pointer, node in _nodes(contract.document, inside_examples=True) if not _leads(contract, node)]
+    broken = [
+        pointer for pointer, node in _nodes(contract.document, inside_examples=True) if not _leads(contract, node)
+    ]
     for pointer in broken:
         what = f"`{at_pointer(contract.document, pointer)['$ref']}` leads nowhere"
         yield contract.problem(pointer, what, "correct the reference")
@@ -195,7 +215,9 @@ def _operations(contract: Contract) -> Iterator[Problem]:
                     if code not in contract.errors:
                         yield contract.problem(place, f"`{code}` is no code of x-errors", "add the code there")
                     elif contract.errors[code].status != int(status):
-                        yield contract.problem(place, f"`{code}` has another status in x-errors", "correct one of the two")
+                        yield contract.problem(
+                            place, f"`{code}` has another status in x-errors", "correct one of the two"
+                        )
 
 
 def _machine(contract: Contract) -> Iterator[Problem]:
@@ -215,7 +237,9 @@ def _register(contract: Contract) -> Iterator[Problem]:
         return
     for rule in register.values():
         if rule.bound == "server" and not rule.not_observable and not rule.places:
-            yield contract.problem("/x-requirements", f"`{rule.id}` is stated nowhere", "name it where the spec states it")
+            yield contract.problem(
+                "/x-requirements", f"`{rule.id}` is stated nowhere", "name it where the spec states it"
+            )
 
 
 RULES: tuple[Callable[[Contract], Iterator[Problem]], ...] = (
@@ -257,10 +281,6 @@ def _nodes(document: Any, *, inside_examples: bool = False) -> Iterator[tuple[st
         pointer, node = stack.pop()
         yield pointer, node
         if isinstance(node, dict):
-            stack += [
-                (f"{pointer}/{escape(str(key))}", value)
-                for key, value in node.items()
-                if key not in skipped
-            ]
+            stack += [(f"{pointer}/{escape(str(key))}", value) for key, value in node.items() if key not in skipped]
         elif isinstance(node, list):
             stack += [(f"{pointer}/{i}", item) for i, item in enumerate(node)]

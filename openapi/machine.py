@@ -279,7 +279,9 @@ class _Builder:
                 for column, value in item["where"].items()
                 if column != "unique"
             }
-            found[name] = Related(name, item["of"], where, unique="unique" in item["where"], pointer=f"{pointer}/{name}")
+            found[name] = Related(
+                name, item["of"], where, unique="unique" in item["where"], pointer=f"{pointer}/{name}"
+            )
         return found
 
     def effects(self, items: list[Any], pointer: str) -> tuple[dict[str, Expression], dict[str, str]]:

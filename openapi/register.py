@@ -27,7 +27,7 @@ class Place:
 class Requirement:
     """One rule.
 
-    ``level`` is ``seed`` or ``decision``; ``bound`` is who has to keep it: ``server``, ``client``, ``both`` or ``data``;
+    ``level`` is ``seed`` or ``decision``; ``bound`` is who keeps it: ``server``, ``client``, ``both`` or ``data``;
     ``verify`` holds how it can be seen (``http``, ``traffic``, ``time``, ``admin``, ``none``).
     """
 

@@ -23,7 +23,7 @@ def to_json_schema(schema: Mapping[str, Any], document: Mapping[str, Any]) -> di
     Raises ``KeyError`` for a reference to nowhere.
     """
     wanted: dict[str, None] = {}
-    result = _rewrite(schema, wanted)
+    result: dict[str, Any] = _rewrite(schema, wanted)
     definitions: dict[str, Any] = {}
     while len(definitions) < len(wanted):
         for name in [name for name in wanted if name not in definitions]:

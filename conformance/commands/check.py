@@ -38,11 +38,17 @@ def common_options(command: Callable[..., Any]) -> Callable[..., Any]:
             click.option("--only", multiple=True, metavar="GLOB", help="Only rules whose id matches (repeatable)."),
             click.option("--skip", multiple=True, metavar="GLOB", help="No rules whose id matches (repeatable)."),
             click.option("--level", type=click.Choice(["seed", "full"]), default="full", show_default=True),
-            click.option("--timing", metavar="K=V,...", help=f"The build's own timing, seconds: {', '.join(_TIMINGS)}."),
-            click.option("--report", "reports", multiple=True, metavar="FORMAT=PATH", help="Write a report: json (repeatable)."),
+            click.option(
+                "--timing", metavar="K=V,...", help=f"The build's own timing, seconds: {', '.join(_TIMINGS)}."
+            ),
+            click.option(
+                "--report", "reports", multiple=True, metavar="FORMAT=PATH", help="Write a report: json (repeatable)."
+            ),
             click.option("--seed", type=int, default=1, show_default=True, help="Same seed, same requests."),
             click.option("--workers", type=click.IntRange(1, 8), help="Child processes [default: 2, a real build 1]."),
-            click.option("--time-limit", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Seconds for it all."),
+            click.option(
+                "--time-limit", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Seconds for it all."
+            ),
             click.option("--fail-fast", is_flag=True, help="Stop at the first failed check."),
             click.option("--no-fuzz", is_flag=True, help="Leave out checks that generate their requests."),
         ]
@@ -55,7 +61,7 @@ def common_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @common_options
 @click.option("--mutant", metavar="ID", help="Judge the reference with this seeded fault (it should be found).")
 @click.pass_context
-def check(context: click.Context, mutant: str | None, **options: Any) -> None:
+def check(context: click.Context, /, mutant: str | None, **options: Any) -> None:
     """Judge a build by the contract.
 
     Without a target: serve the reference, judge it in virtual time, print the verdict.
@@ -66,7 +72,17 @@ def check(context: click.Context, mutant: str | None, **options: Any) -> None:
     api_key = f"key-{random.SystemRandom().getrandbits(64):016x}"
     with reference_served(api_key, mutant) as (base_url, worlds):
         jobs = [
-            Job(world, api_key, states_of(world), SUITE, part, options["seed"], {}, wanted(rules, options), options["fail_fast"])
+            Job(
+                world,
+                api_key,
+                states_of(world),
+                SUITE,
+                part,
+                options["seed"],
+                {},
+                wanted(rules, options),
+                options["fail_fast"],
+            )
             for part, world in worlds(options["no_fuzz"])
         ]
         target = {"kind": "reference", "baseUrl": base_url} | ({"mutant": mutant} if mutant else {})
@@ -90,9 +106,15 @@ def reference_served(api_key: str, mutant: str | None) -> Iterator[tuple[str, Ca
 
 
 @check.command("runtime-api", short_help="A real Runtime API build, as a server.")
-@click.option("--base-url", required=True, metavar="URL", help="Where the build answers; /internal/runtime is below it.")
-@click.option("--api-key", envvar="CONTRACT_API_KEY", default="test-internal-key", help="Its service token [CONTRACT_API_KEY].")
-@click.option("--provider-states", metavar="URL", help="Its provider-state endpoint; without it most rules are skipped.")
+@click.option(
+    "--base-url", required=True, metavar="URL", help="Where the build answers; /internal/runtime is below it."
+)
+@click.option(
+    "--api-key", envvar="CONTRACT_API_KEY", default="test-internal-key", help="Its service token [CONTRACT_API_KEY]."
+)
+@click.option(
+    "--provider-states", metavar="URL", help="Its provider-state endpoint; without it most rules are skipped."
+)
 @common_options
 def runtime_api(base_url: str, api_key: str, provider_states: str | None, **options: Any) -> None:
     """Judge a real build of the Runtime API over HTTP."""
@@ -103,7 +125,17 @@ def runtime_api(base_url: str, api_key: str, provider_states: str | None, **opti
     parts = ["scenarios"] if options["no_fuzz"] else ["scenarios", "fuzz"]
     timing = timings(options["timing"])
     jobs = [
-        Job(base_url, api_key, provider_states, SUITE, part, options["seed"], timing, wanted(rules, options), options["fail_fast"])
+        Job(
+            base_url,
+            api_key,
+            provider_states,
+            SUITE,
+            part,
+            options["seed"],
+            timing,
+            wanted(rules, options),
+            options["fail_fast"],
+        )
         for part in parts
     ]
     reachable(base_url)
@@ -136,14 +168,18 @@ def reachable(base_url: str) -> None:
         socket.create_connection((parts.hostname or "", port), timeout=5).close()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise Inconclusive(f"{base_url} can't be reached: {reason}. Is the build running, and is --base-url right?") from None
+        raise Inconclusive(
+            f"{base_url} can't be reached: {reason}. Is the build running, and is --base-url right?"
+        ) from None
 
 
 def selected(options: dict[str, Any]) -> list[Requirement]:
     """The rules that are asked for. Raises ``click.UsageError`` when there are none."""
     rules = openapi.load("runtime-api").register.select(options["only"], options["skip"])
     if not rules:
-        filters = " ".join([*(f"--only {glob}" for glob in options["only"]), *(f"--skip {glob}" for glob in options["skip"])])
+        filters = " ".join(
+            [*(f"--only {glob}" for glob in options["only"]), *(f"--skip {glob}" for glob in options["skip"])]
+        )
         raise click.UsageError(f"{filters} leaves no rule; `contract requirements` lists the ids")
     for report in options["reports"]:
         format_, _, path = report.partition("=")
@@ -159,9 +195,11 @@ def wanted(rules: list[Requirement], options: dict[str, Any]) -> list[str] | Non
     filtered = options["only"] or options["skip"] or options["level"] == "seed"
     if not filtered:
         return None
-    return [rule.id for rule in rules if options["level"] == "full" or rule.level == "seed"] if (
-        options["only"] or options["skip"]
-    ) else None
+    return (
+        [rule.id for rule in rules if options["level"] == "full" or rule.level == "seed"]
+        if (options["only"] or options["skip"])
+        else None
+    )
 
 
 def timings(text: str | None) -> dict[str, float]:
@@ -179,7 +217,13 @@ def timings(text: str | None) -> dict[str, float]:
 
 
 def run_checks(
-    jobs: list[Job], rules: list[Requirement], options: dict[str, Any], target: dict[str, Any], api_key: str, *, side_by_side: bool
+    jobs: list[Job],
+    rules: list[Requirement],
+    options: dict[str, Any],
+    target: dict[str, Any],
+    api_key: str,
+    *,
+    side_by_side: bool,
 ) -> None:
     """Run, print, write reports; ends the process with the verdict's exit status."""
     began = time.time()

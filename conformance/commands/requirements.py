@@ -77,19 +77,30 @@ def checks_by_rule() -> dict[str, list[str]]:
 
 
 def _ids(node: ast.AsyncFunctionDef) -> list[str]:
-    ids = []
-    for decorator in node.decorator_list:
-        for item in ast.walk(decorator):
-            if isinstance(item, ast.Constant) and isinstance(item.value, str) and item.value.startswith(("RT-", "HUB-")):
-                ids.append(item.value)
-    return list(dict.fromkeys(ids))
+    texts = [
+        item.value
+        for decorator in node.decorator_list
+        for item in ast.walk(decorator)
+        if isinstance(item, ast.Constant) and isinstance(item.value, str)
+    ]
+    return list(dict.fromkeys(text for text in texts if text.startswith(("RT-", "HUB-"))))
 
 
 def as_markdown(rows: list[dict[str, Any]]) -> str:
     """A table for people."""
-    lines = ["| rule | level | bound | sentence | stated at | checks | faults | note |", "|---|---|---|---|---|---|---|---|"]
+    lines = [
+        "| rule | level | bound | sentence | stated at | checks | faults | note |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
     for row in rows:
-        cells = [row["id"], row["level"], row["bound"], row["sentence"], ", ".join(row["places"]), ", ".join(row["checks"])]
+        cells = [
+            row["id"],
+            row["level"],
+            row["bound"],
+            row["sentence"],
+            ", ".join(row["places"]),
+            ", ".join(row["checks"]),
+        ]
         cells += [", ".join(row["mutants"]), row["note"]]
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines) + "\n"
@@ -100,7 +111,9 @@ def as_csv(rows: list[dict[str, Any]]) -> str:
     out = io.StringIO()
     writer = csv.DictWriter(out, list(rows[0]))
     writer.writeheader()
-    writer.writerows({key: " ".join(value) if isinstance(value, list) else value for key, value in row.items()} for row in rows)
+    writer.writerows(
+        {key: " ".join(value) if isinstance(value, list) else value for key, value in row.items()} for row in rows
+    )
     return out.getvalue()
 
 

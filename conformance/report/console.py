@@ -32,7 +32,10 @@ def _areas(run: Run) -> Iterator[str]:
         text = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
         yield f"{mark} {area:<12} {text}"
         yield from (
-            line for rule in rules if rule.status == "failed" for line in _wrap(f"× {rule.rule.id}: {rule.rule.sentence}", 4)
+            line
+            for rule in rules
+            if rule.status == "failed"
+            for line in _wrap(f"× {rule.rule.id}: {rule.rule.sentence}", 4)
         )
 
 

@@ -138,7 +138,11 @@ async def test_the_body_names_the_instance(api: RuntimeApi, given: Given, value:
     """`runtimeInstanceId` in the body is a string of 1 to 128 characters, otherwise 400."""
     job = await given.job()
     body = {} if value is UNSET else {"runtimeInstanceId": value}
-    for path, more in (("poll", {"supportedJobTypes": ["quiz_generation"]}), (f"{job.id}/lock", {}), (f"{job.id}/heartbeat", {})):
+    for path, more in (
+        ("poll", {"supportedJobTypes": ["quiz_generation"]}),
+        (f"{job.id}/lock", {}),
+        (f"{job.id}/heartbeat", {}),
+    ):
         await api.raw("POST", f"{BASE}/jobs/{path}", body={**body, **more}).fails(400, "INVALID_REQUEST")
     longest = "i" * 128
     await api.raw("POST", f"{BASE}/jobs/{job.id}/lock", body={"runtimeInstanceId": longest}).succeeds(200)

@@ -144,7 +144,9 @@ async def test_a_body_too_large_is_413(api: RuntimeApi) -> None:
         answer = await call.answers()
         if answer.status != 404:
             expect(answer.status == 413, "413 (or 404, the size being accepted)", describe(answer.response))
-            expect(answer.json.get("errorCode") == "PAYLOAD_TOO_LARGE", "PAYLOAD_TOO_LARGE", answer.json.get("errorCode"))
+            expect(
+                answer.json.get("errorCode") == "PAYLOAD_TOO_LARGE", "PAYLOAD_TOO_LARGE", answer.json.get("errorCode")
+            )
             return
     raise CheckSkipped("the build accepts bodies of 32 MiB")
 
@@ -232,7 +234,8 @@ async def test_a_refused_request_changes_nothing(api: RuntimeApi, given: Given) 
     job = await given.locked_job("runtime-a")
     before = await given.inspect(job)
     for path in ("lock", "heartbeat"):
-        for body in ({}, {"runtimeInstanceId": 1}, [], {"runtimeInstanceId": ""}):
+        bodies: list[Any] = [{}, {"runtimeInstanceId": 1}, [], {"runtimeInstanceId": ""}]
+        for body in bodies:
             await api.raw("POST", f"{BASE}/jobs/{job.id}/{path}", body=body).fails(400, "INVALID_REQUEST")
         await api.raw("POST", f"{BASE}/jobs/{job.id}/{path}", body=ME, by=UNSET).fails(400, "INVALID_REQUEST")
     await given.unchanged(job, before)
@@ -242,7 +245,7 @@ async def test_a_refused_request_changes_nothing(api: RuntimeApi, given: Given) 
 async def test_unknown_properties_are_ignored(api: RuntimeApi, given: Given) -> None:
     """A newer Runtime may send more: poll, lock and heartbeat ignore what they do not know."""
     job = await given.job()
-    extra = {"newProperty": {"deep": [1, None]}, "another": "x"}
+    extra: dict[str, Any] = {"newProperty": {"deep": [1, None]}, "another": "x"}
     await api.poll(**extra, capabilities={"supportedPlanets": ["earth"]}).succeeds(200)
     await api.lock(job, **extra).succeeds(200)
     await api.heartbeat(job, **extra).succeeds(204)
@@ -271,7 +274,9 @@ async def test_details_name_every_violation(api: RuntimeApi) -> None:
     for place in ("/runtimeInstanceId", "/supportedJobTypes", "/limit", capabilities):
         expect(place in named, f"an entry for {place}", ", ".join(sorted(named)), "/details")
     schema_versions = "/capabilities/supportedOutputSchemaVersions"
-    expect(any(place.startswith(schema_versions) for place in named), f"an entry for {schema_versions}", ", ".join(named))
+    expect(
+        any(place.startswith(schema_versions) for place in named), f"an entry for {schema_versions}", ", ".join(named)
+    )
 
 
 @requirement("RT-ERR-67")
@@ -301,7 +306,8 @@ async def test_only_numbers_are_numbers(api: RuntimeApi, value: Any) -> None:
 @requirement("RT-ERR-72")
 async def test_null_is_a_wrong_type(api: RuntimeApi) -> None:
     """null is refused for each field of a poll, although they may be left out."""
-    for fields in ({"limit": None}, {"types": None}, {"capabilities": None}):
+    nulls: list[dict[str, Any]] = [{"limit": None}, {"types": None}, {"capabilities": None}]
+    for fields in nulls:
         await api.poll(**fields).fails(400, "INVALID_REQUEST")
     for name in ("supportedSnapshotVersions", "supportedOutputSchemaVersions"):
         await api.poll(capabilities={name: None}).fails(400, "INVALID_REQUEST")

@@ -43,7 +43,9 @@ async def jobs_in_every_state(given: Given) -> list[JobRef]:
 
 def generated(operation_id: str, mode: GenerationMode, seed: int, most: int, judge: Callable[[Any], None]) -> None:
     """Let Schemathesis make cases for an operation and judge each; the same cases for the same seed."""
-    document = {name: value for name, value in openapi.load("runtime-api").document.items() if not name.startswith("x-")}
+    document = {
+        name: value for name, value in openapi.load("runtime-api").document.items() if not name.startswith("x-")
+    }
     schema = schemathesis.openapi.from_dict(document)
     operation = schema.find_operation_by_id(operation_id)
 

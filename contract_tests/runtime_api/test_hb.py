@@ -86,7 +86,12 @@ async def test_a_heartbeat_sets_lock_until(api: RuntimeApi, given: Given, clock:
     after = await clock.now()
     until = (await given.inspect(job))["lockUntil"]
     low, high = before + given.timing.lock * 1000, after + given.timing.lock * 1000
-    expect(until is not None and low <= until <= high, f"lockUntil within {low:.0f} to {high:.0f}", str(until), "/lockUntil")
+    expect(
+        until is not None and low <= until <= high,
+        f"lockUntil within {low:.0f} to {high:.0f}",
+        str(until),
+        "/lockUntil",
+    )
 
 
 @requirement("RT-HB-50")

@@ -68,7 +68,12 @@ async def test_a_lock_sets_its_columns(api: RuntimeApi, given: Given) -> None:
     at = row.get("lockedAt")
     expect(isinstance(at, int), "lockedAt, an instant", str(at), "/lockedAt")
     lasts = row["lockUntil"] - row["lockedAt"]
-    expect(abs(lasts - given.timing.lock * 1000) < 2000, "lockedAt 60 s before lockUntil", f"{lasts} ms before", "/lockedAt")
+    expect(
+        abs(lasts - given.timing.lock * 1000) < 2000,
+        "lockedAt 60 s before lockUntil",
+        f"{lasts} ms before",
+        "/lockedAt",
+    )
 
 
 @requirement("RT-LOCK-13", "RT-LOCK-06")
@@ -137,7 +142,7 @@ async def test_the_answer_tells_what_the_runtime_needs(api: RuntimeApi, given: G
 
 @requirement("RT-LOCK-12", "RT-ERR-07")
 async def test_of_many_at_once_one_wins(api: RuntimeApi, given: Given) -> None:
-    """50 connections, opened first and released together, 20 rounds: one 200, 49 times 409, and the winner holds the lock."""
+    """50 connections released together, 20 rounds: one 200, 49 times 409, and the winner holds the lock."""
     for _ in range(ROUNDS):
         job = await given.job()
         names = [f"racer-{i}" for i in range(CONNECTIONS)]

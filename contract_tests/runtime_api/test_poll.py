@@ -50,7 +50,12 @@ async def test_the_seeds_own_example_is_answered(api: RuntimeApi) -> None:
 @requirement("RT-POLL-10", "RT-POLL-11", "RT-DB-13")
 async def test_an_entry_has_the_seeds_fields(given: Given) -> None:
     """An entry carries the eight fields of the example, with their types, as the job has them."""
-    made = {"targetType": "knowledge_point", "targetId": "kp-1", "priority": given.first(), "promptVersion": "learning_state_v1"}
+    made = {
+        "targetType": "knowledge_point",
+        "targetId": "kp-1",
+        "priority": given.first(),
+        "promptVersion": "learning_state_v1",
+    }
     job = await given.job(**made, outputSchemaVersion=ANALYSIS)
     entry = await entry_of(given, job)
     for name in FIELDS:
@@ -63,7 +68,13 @@ async def test_an_entry_has_the_seeds_fields(given: Given) -> None:
     priority = entry["priority"]
     good = isinstance(priority, int) and not isinstance(priority, bool)
     expect(good, "`priority`, an integer", json.dumps(priority), "/jobs/0/priority")
-    wanted = {**made, "id": job.id, "jobType": ANALYSES[0], "outputSchemaVersion": ANALYSIS, "snapshotId": job.snapshot_id}
+    wanted = {
+        **made,
+        "id": job.id,
+        "jobType": ANALYSES[0],
+        "outputSchemaVersion": ANALYSIS,
+        "snapshotId": job.snapshot_id,
+    }
     for name, value in wanted.items():
         expect(entry[name] == value, f"{name} {json.dumps(value)}", json.dumps(entry[name]), f"/jobs/0/{name}")
 
@@ -74,7 +85,9 @@ async def test_nullable_columns_are_null(given: Given) -> None:
     job = await given.job(snapshot="none", priority=given.first())
     entry = await entry_of(given, job)
     for name in ("snapshotId", "promptVersion"):
-        expect(entry.get(name, "absent") is None, f"{name} null", json.dumps(entry.get(name, "absent")), f"/jobs/0/{name}")
+        expect(
+            entry.get(name, "absent") is None, f"{name} null", json.dumps(entry.get(name, "absent")), f"/jobs/0/{name}"
+        )
     expect(isinstance(entry.get("targetId"), str), "targetId, a string", json.dumps(entry.get("targetId")))
 
 
@@ -108,7 +121,9 @@ async def test_snapshot_versions_filter(given: Given) -> None:
     entries = await given.polled(types=[ANALYSES[0]], capabilities={"supportedSnapshotVersions": [SNAPSHOT]})
     expect(known.id in ids_of(entries), "the job of a known version", str(ids_of(entries)), "/jobs")
     expect(job.id not in ids_of(entries), "no job of another version", f"{job.id} is listed", "/jobs")
-    both = await given.polled(types=[ANALYSES[0]], capabilities={"supportedSnapshotVersions": [SNAPSHOT, "ai_snapshot_v9"]})
+    both = await given.polled(
+        types=[ANALYSES[0]], capabilities={"supportedSnapshotVersions": [SNAPSHOT, "ai_snapshot_v9"]}
+    )
     expect(job.id in ids_of(both), "the job for who can read its version", str(ids_of(both)), "/jobs")
 
 
@@ -161,13 +176,16 @@ async def test_an_unknown_type_matches_nothing(api: RuntimeApi, given: Given) ->
 @requirement("RT-POLL-54", "RT-POLL-55")
 async def test_what_is_left_out_filters_nothing(given: Given) -> None:
     """Without `capabilities`, or with one list only, jobs of any other version are listed."""
-    job = await given.job(priority=given.first(), snapshotVersion="ai_snapshot_v9", outputSchemaVersion="analysis_output_v9")
-    for fields in (
+    job = await given.job(
+        priority=given.first(), snapshotVersion="ai_snapshot_v9", outputSchemaVersion="analysis_output_v9"
+    )
+    filters: list[dict[str, Any]] = [
         {},
         {"capabilities": {}},
         {"capabilities": {"supportedSnapshotVersions": ["ai_snapshot_v9", SNAPSHOT]}},
         {"capabilities": {"supportedOutputSchemaVersions": ["analysis_output_v9", ANALYSIS]}},
-    ):
+    ]
+    for fields in filters:
         entries = await given.polled(types=[ANALYSES[0]], **fields)
         expect(job.id in ids_of(entries), f"the job listed with {json.dumps(fields)}", str(ids_of(entries)), "/jobs")
 
@@ -226,7 +244,11 @@ async def test_an_entry_tells_what_the_runtime_needs(given: Given) -> None:
 async def test_an_entry_tells_no_more(given: Given) -> None:
     """No userId, no idempotencyKey, no API key in an entry."""
     credential = await given.states.set_up("credential", {"userId": given.unique("user")})
-    mine = {"userId": credential["userId"], "credentialId": credential["credentialId"], "apiKeyMode": "user_deepseek_key"}
+    mine = {
+        "userId": credential["userId"],
+        "credentialId": credential["credentialId"],
+        "apiKeyMode": "user_deepseek_key",
+    }
     job = await given.job(**mine, idempotencyKey=given.unique("idem"), priority=given.first())
     entry = await entry_of(given, job)
     for name in ("userId", "idempotencyKey", "apiKey"):
@@ -247,7 +269,11 @@ async def test_polling_changes_nothing(api: RuntimeApi, given: Given) -> None:
 @requirement("RT-DB-51", "RT-DB-52", "RT-DB-53")
 @pytest.mark.parametrize(
     ("type_", "version"),
-    [*((analysis, ANALYSIS) for analysis in ANALYSES), ("quiz_generation", QUIZ), ("flashcard_generation", "flashcard_output_v1")],
+    [
+        *((analysis, ANALYSIS) for analysis in ANALYSES),
+        ("quiz_generation", QUIZ),
+        ("flashcard_generation", "flashcard_output_v1"),
+    ],
 )
 async def test_output_schemas_by_type(given: Given, type_: str, version: str) -> None:
     """A job that was created without an output schema version has its type's."""

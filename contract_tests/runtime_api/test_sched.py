@@ -1,4 +1,4 @@
-"""Which jobs a poll lists, and in which order (seed 000 sections 9 and 10). These checks need the queue for themselves."""
+"""Which jobs a poll lists, and in which order (seed 000 sections 9 and 10)."""
 
 from __future__ import annotations
 

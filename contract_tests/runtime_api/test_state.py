@@ -1,4 +1,4 @@
-"""What the application does to jobs: creation, cancelling, consent, rerun, and the columns (seed 000 sections 2, 4, 8, 9)."""
+"""What the application does to jobs, and their columns (seed 000 sections 2, 4, 8 and 9)."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def same(row: dict[str, Any], wanted: dict[str, Any]) -> None:
 
 
 @requirement(
-    "RT-SM-01", "RT-SM-02", "RT-DB-07", "RT-DB-08", "RT-DB-12", "RT-DB-14", "RT-DB-15", "RT-DB-16", "RT-DB-17", "RT-DB-18",
-    "RT-DB-21", "RT-DB-22", "RT-DB-23", "RT-DB-24", "RT-DB-25", "RT-DB-26", "RT-DB-27", "RT-DB-28", "RT-DB-29", "RT-DB-30",
-    "RT-DB-31", "RT-DB-32", "RT-RETRY-06",
+    "RT-SM-01", "RT-SM-02", "RT-DB-07", "RT-DB-08", "RT-DB-12", "RT-DB-14", "RT-DB-15", "RT-DB-16", "RT-DB-17",
+    "RT-DB-18", "RT-DB-21", "RT-DB-22", "RT-DB-23", "RT-DB-24", "RT-DB-25", "RT-DB-26", "RT-DB-27", "RT-DB-28",
+    "RT-DB-29", "RT-DB-30", "RT-DB-31", "RT-DB-32", "RT-RETRY-06",
 )  # fmt: skip
 async def test_a_new_job_has_the_models_defaults(given: Given) -> None:
     """Every column that the creation left out has its default."""
@@ -38,7 +38,13 @@ async def test_a_new_job_has_the_models_defaults(given: Given) -> None:
     expect(row.get("status") in STATUSES, f"one of {', '.join(STATUSES)}", str(row.get("status")), "/status")
     empty = ("idempotencyKey", "credentialId", "retriedFromJobId", "lockedBy", "lockedAt", "lockUntil", "startedAt")
     defaults = {"status": "pending", "priority": 0, "apiKeyMode": "platform_key", "modelProvider": "deepseek"}
-    counters = {"modelName": "deepseek-chat", "attemptNo": 0, "retryCount": 0, "maxRetryCount": 3, "timeoutSeconds": 120}
+    counters = {
+        "modelName": "deepseek-chat",
+        "attemptNo": 0,
+        "retryCount": 0,
+        "maxRetryCount": 3,
+        "timeoutSeconds": 120,
+    }
     nothing = dict.fromkeys((*empty, "finishedAt", "errorCode", "errorMessage"))
     same(row, {"id": job.id, "userId": user, **defaults, **counters, **nothing})
 
@@ -65,7 +71,12 @@ async def test_stamps(api: RuntimeApi, given: Given, clock: Clock) -> None:
     await api.lock(job).succeeds()
     locked = await given.inspect(job)
     same(locked, {"createdAt": created["createdAt"]})
-    expect(locked["updatedAt"] >= created["updatedAt"] + 2900, "updatedAt moved by the lock", str(locked["updatedAt"]), "/updatedAt")
+    expect(
+        locked["updatedAt"] >= created["updatedAt"] + 2900,
+        "updatedAt moved by the lock",
+        str(locked["updatedAt"]),
+        "/updatedAt",
+    )
 
 
 @requirement("RT-IDEM-01")
@@ -97,7 +108,9 @@ async def test_the_existing_job_answers_whatever_its_state(api: RuntimeApi, give
     before = await given.inspect(job)
     again = await given.job(**made)
     expect(again.id == job.id, f"the job {job.id} again", again.id, "/jobId")
-    expect(again.snapshot_id == job.snapshot_id, "no new snapshot", f"another snapshot: {again.snapshot_id}", "/snapshotId")
+    expect(
+        again.snapshot_id == job.snapshot_id, "no new snapshot", f"another snapshot: {again.snapshot_id}", "/snapshotId"
+    )
     await given.unchanged(job, before)
 
 
@@ -160,7 +173,10 @@ async def test_switching_ai_off_marks_jobs_in_work(given: Given, state: str) -> 
     before = await given.inspect(job)
     await given.revoke_ai_consent(job.user_id)
     row = await given.inspect(job)
-    same(row, {"cancelRequested": True, "status": state, "lockedBy": before["lockedBy"], "lockUntil": before["lockUntil"]})
+    same(
+        row,
+        {"cancelRequested": True, "status": state, "lockedBy": before["lockedBy"], "lockUntil": before["lockUntil"]},
+    )
 
 
 @requirement("RT-CANCEL-50", "RT-CANCEL-55", "RT-CANCEL-58", "RT-CANCEL-60")
@@ -172,7 +188,16 @@ async def test_an_unwanted_job_that_lapses_is_cancelled(given: Given, clock: Clo
     await clock.advance(given.timing.lock + 2 * clock.margin)
     await given.settles(job)
     row = await given.inspect(job)
-    same(row, {"status": "cancelled", "errorCode": "JOB_TIMEOUT", "cancelRequested": True, "lockedBy": None, "lockUntil": None})
+    same(
+        row,
+        {
+            "status": "cancelled",
+            "errorCode": "JOB_TIMEOUT",
+            "cancelRequested": True,
+            "lockedBy": None,
+            "lockUntil": None,
+        },
+    )
     expect(row.get("finishedAt") is not None, "finishedAt set", "null", "/finishedAt")
 
 
@@ -224,7 +249,13 @@ async def test_a_rerun_records_its_origin(given: Given) -> None:
 @requirement("RT-ADMIN-51", "RT-ADMIN-52", "RT-ADMIN-53", "RT-ADMIN-54")
 async def test_a_rerun_copies_the_input(given: Given) -> None:
     """Pending, counters 0, no idempotencyKey; every other input column, snapshotId and params too, as the old job's."""
-    inputs = {"jobType": "flashcard_generation", "targetType": "user", "targetId": "t-1", "priority": 4, "timeoutSeconds": 99}
+    inputs = {
+        "jobType": "flashcard_generation",
+        "targetType": "user",
+        "targetId": "t-1",
+        "priority": 4,
+        "timeoutSeconds": 99,
+    }
     more = {"promptVersion": "flash_v1", "outputSchemaVersion": "flashcard_output_v1", "params": {"cardCount": 2}}
     job = await given.failed_job(**inputs, **more, idempotencyKey=given.unique("idem"))
     await given.settles(job)
@@ -238,7 +269,12 @@ async def test_a_rerun_copies_the_input(given: Given) -> None:
 @pytest.mark.parametrize("state", ["pending", "locked", "running", "cancelled"])
 async def test_only_a_failed_job_can_be_rerun(given: Given, state: str) -> None:
     """A rerun of any other job is refused (409), and the job stays as it is."""
-    make = {"pending": given.job, "locked": given.locked_job, "running": given.running_job, "cancelled": given.cancelled_job}
+    make = {
+        "pending": given.job,
+        "locked": given.locked_job,
+        "running": given.running_job,
+        "cancelled": given.cancelled_job,
+    }
     job = await make[state]()
     before = await given.inspect(job)
     try:

@@ -89,7 +89,7 @@ async def test_the_limit_counts_from_the_start(api: RuntimeApi, given: Given, cl
 
 @requirement("RT-TIME-55")
 async def test_the_lock_holds_at_its_last_millisecond(api: RuntimeApi, given: Given, clock: Clock) -> None:
-    """At `lockUntil` the holder's heartbeat is accepted and nobody else gets the job; a millisecond later it is free."""
+    """At `lockUntil` the holder's heartbeat is accepted, nobody else gets the job; a millisecond later it is free."""
     clock.needs_to_stand()
     held, free = await given.job(), await given.job()
     until = (await api.lock(held, by="runtime-a").succeeds()).get("lockUntil")
@@ -156,13 +156,20 @@ async def expired_once(given: Given, job: JobRef) -> None:
 
 @requirement("RT-TIME-57", "RT-RETRY-52", "RT-DB-27", "RT-DB-31", "RT-TIME-52")
 async def test_the_last_lapse_fails_the_job(api: RuntimeApi, given: Given, clock: Clock) -> None:
-    """Without retries left: failed with JOB_TIMEOUT, finishedAt between limit and now, lock fields empty, no retry counted."""
+    """Without retries left: failed with JOB_TIMEOUT, `finishedAt` set, lock fields empty, no retry counted."""
     job = await given.job(maxRetryCount=0)
     until = (await api.lock(job, by="runtime-a").succeeds()).get("lockUntil")
     await given.lapse()
     await given.settles(job)
     row, now = await given.inspect(job), await clock.now()
-    wanted = {"status": "failed", "errorCode": "JOB_TIMEOUT", "retryCount": 0, "lockedBy": None, "lockedAt": None, "lockUntil": None}
+    wanted = {
+        "status": "failed",
+        "errorCode": "JOB_TIMEOUT",
+        "retryCount": 0,
+        "lockedBy": None,
+        "lockedAt": None,
+        "lockUntil": None,
+    }
     for name, value in wanted.items():
         expect(row.get(name, "absent") == value, f"{name} {value}", str(row.get(name, "absent")), f"/{name}")
     for name in ("finishedAt", "updatedAt"):

@@ -23,7 +23,9 @@ def nothing(_: socket.socket) -> None:
 
 def too_short(connection: socket.socket) -> None:
     """Promises a thousand bytes and sends ten."""
-    connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n" + b'{"jobs": [')
+    connection.sendall(
+        b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n" + b'{"jobs": ['
+    )
 
 
 def never(connection: socket.socket) -> None:

@@ -103,7 +103,9 @@ def test_the_time_limit_leaves_it_inconclusive():
 
 def test_provider_states_that_can_not_be_used_are_inconclusive():
     with FakeBuild(html) as build:
-        done = contract("check", "runtime-api", "--base-url", build.url, "--provider-states", f"{build.url}/states", *ONE_RULE)
+        done = contract(
+            "check", "runtime-api", "--base-url", build.url, "--provider-states", f"{build.url}/states", *ONE_RULE
+        )
     assert (done.returncode, last_line(done)) == (3, "inconclusive")
     assert "provider-state endpoint" in done.stdout
 

@@ -25,6 +25,8 @@ def test_a_fault_is_found_by_a_rule_named_for_it(tmp_path, id_):
     report = tmp_path / "report.json"
     only = [part for rule in rules for part in ("--only", rule)]
     done = contract("check", "--mutant", id_, "--no-fuzz", *only, "--report", f"json={report}")
-    failed = [rule["id"] for rule in json.loads(report.read_text("utf-8"))["requirements"] if rule["status"] == "failed"]
+    failed = [
+        rule["id"] for rule in json.loads(report.read_text("utf-8"))["requirements"] if rule["status"] == "failed"
+    ]
     assert failed, f"none of {rules} failed:\n{done.stdout}"
     assert done.returncode == 1
