@@ -212,9 +212,18 @@ def failure(spec: Spec, fact: Fact, *, retryable: bool) -> Differences:
 
 
 @kind
-def error_field(spec: Spec, fact: Fact, *, field: str, type: str) -> Differences:  # noqa: A002
+def error_field(
+    spec: Spec,
+    fact: Fact,
+    *,
+    field: str,
+    type: str,  # noqa: A002
+    keywords: dict[str, Any] | None = None,
+) -> Differences:
     at = spec.field(ERROR, field)
-    yield from differ(f"{at}/type", type, spec.schema(at).get("type"))
+    schema = spec.schema(at)
+    for keyword, value in ({"type": type} | (keywords or {})).items():
+        yield from differ(f"{at}/{keyword}", value, schema.get(keyword))
     yield from error_required(spec, fact, fields=[field])
 
 
@@ -253,8 +262,10 @@ def refusal(spec: Spec, fact: Fact, *, operation: str, status: int, code: str) -
 
 @kind
 def operation_(spec: Spec, fact: Fact, *, operation: str, method: str, path: str) -> Differences:
-    at = f"/paths/{escape(path)}/{method}/operationId"
-    yield from differ(at, operation, spec.get(at))
+    at = f"/paths/{escape(path)}/{method}"
+    yield from differ(f"{at}/operationId", operation, spec.get(f"{at}/operationId"))
+    in_path = [one["name"] for one in parameters(spec, method, path) if one["in"] == "path" and one["required"]]
+    yield from differ_as_sets(f"{at}/parameters", re.findall(r"{(\w+)}", path), in_path)
 
 
 @kind
@@ -315,6 +326,12 @@ def optional(spec: Spec, fact: Fact, *, operation: str, field: str, response: in
         yield Difference(f"{at}/required", f"{field} may be left out", spec.schema(at)["required"])
 
 
+def parameters(spec: Spec, method: str, path: str) -> list[dict[str, Any]]:
+    """The parameters of an operation, those of its path too."""
+    item = spec.get(f"/paths/{escape(path)}")
+    return spec.inlined([*item.get("parameters", []), *item[method].get("parameters", [])])
+
+
 def guards(spec: Spec, method: str, path: str) -> tuple[list[set[str]], set[str]]:
     """The key headers that each way in asks for, and the header parameters."""
     at = f"/paths/{escape(path)}"
@@ -322,8 +339,8 @@ def guards(spec: Spec, method: str, path: str) -> tuple[list[set[str]], set[str]
     ways = operation.get("security", spec.document.get("security", []))
     schemes = [[spec.get(f"/components/securitySchemes/{name}") for name in way] for way in ways]
     asked = [{scheme["name"] for scheme in way if scheme.get("in") == "header"} for way in schemes]
-    parameters = spec.inlined([*spec.get(at).get("parameters", []), *operation.get("parameters", [])])
-    return asked, {one["name"] for one in parameters if one["in"] == "header" and one.get("required")}
+    headers = [one for one in parameters(spec, method, path) if one["in"] == "header" and one.get("required")]
+    return asked, {one["name"] for one in headers}
 
 
 @kind
