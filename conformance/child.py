@@ -37,7 +37,7 @@ MAX_WAITING = 300
 
 @dataclass
 class Job:
-    """What the parent asks of the child. ``part`` is ``scenarios`` or ``fuzz``."""
+    """What the parent asks of the child. ``part`` is ``scenarios``, ``fuzz`` or ``all``."""
 
     base_url: str
     api_key: str
@@ -77,7 +77,7 @@ class Plugin:
         items[:] = [
             item
             for item in items
-            if getattr(_function(item), "fuzz", False) == (self.job.part == "fuzz")
+            if self.job.part in ("all", "fuzz" if getattr(_function(item), "fuzz", False) else "scenarios")
             and (wanted is None or wanted & set(_rules(item)))
         ]
 

@@ -122,24 +122,12 @@ def runtime_api(base_url: str, api_key: str, provider_states: str | None, **opti
     base_url = base_url.rstrip("/")
     if not base_url.startswith(("http://", "https://")):
         raise click.UsageError(f"--base-url: `{base_url}` is no URL; write http://host:port")
-    parts = ["scenarios"] if options["no_fuzz"] else ["scenarios", "fuzz"]
+    part = "scenarios" if options["no_fuzz"] else "all"
     timing = timings(options["timing"])
-    jobs = [
-        Job(
-            base_url,
-            api_key,
-            provider_states,
-            SUITE,
-            part,
-            options["seed"],
-            timing,
-            wanted(rules, options),
-            options["fail_fast"],
-        )
-        for part in parts
-    ]
+    asked = wanted(rules, options)
+    job = Job(base_url, api_key, provider_states, SUITE, part, options["seed"], timing, asked, options["fail_fast"])
     reachable(base_url)
-    run_checks(jobs, rules, options, {"kind": "runtime-api", "baseUrl": base_url}, api_key, side_by_side=False)
+    run_checks([job], rules, options, {"kind": "runtime-api", "baseUrl": base_url}, api_key, side_by_side=False)
 
 
 class Inconclusive(click.ClickException):
