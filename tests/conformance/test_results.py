@@ -1,0 +1,94 @@
+"""From checks to the status of rules to the verdict, by the rules of the report."""
+
+from __future__ import annotations
+
+import pytest
+
+import openapi
+from conformance.results import CheckResult, Run, judge_rules
+
+REGISTER = openapi.load("runtime-api").register
+SEED, DECISION, CLIENT, SUPERSEDED, UNSEEN = "RT-LOCK-13", "RT-LOCK-50", "RT-LOCK-02", "RT-HB-07", "RT-AUTH-05"
+
+
+def check(status, *rules, set_up_failed=False, message=None):
+    return CheckResult(f"c{id(object())}", "title", list(rules), status, message, set_up_failed)
+
+
+def run(*checks, rules=(SEED, DECISION), level="full", problems=()):
+    judged = judge_rules([REGISTER[rule] for rule in rules], list(checks))
+    return Run({"kind": "reference"}, level, 1, "2026-01-01T00:00:00.000Z", 1.0, judged, list(problems))
+
+
+def status_of(*checks, rule=SEED):
+    return judge_rules([REGISTER[rule]], list(checks))[0].status
+
+
+@pytest.mark.parametrize(
+    ("statuses", "status"),
+    [
+        ((), "untested"),
+        (("passed",), "passed"),
+        (("skipped",), "skipped"),
+        (("failed",), "failed"),
+        (("passed", "skipped"), "passed"),
+        (("passed", "failed"), "failed"),
+        (("skipped", "failed"), "failed"),
+    ],
+)
+def test_the_status_of_a_rule(statuses, status):
+    assert status_of(*(check(item, SEED) for item in statuses)) == status
+
+
+def test_no_rule_is_passed_by_another_rules_check():
+    assert status_of(check("passed", DECISION)) == "untested"
+
+
+@pytest.mark.parametrize(
+    ("rule", "reason"),
+    [(CLIENT, "bound to client"), (SUPERSEDED, "superseded: "), (UNSEEN, "not observable: "), (SEED, "no check yet")],
+)
+def test_why_a_rule_is_untested(rule, reason):
+    [result] = judge_rules([REGISTER[rule]], [])
+    assert result.status == "untested"
+    assert result.reason.startswith(reason)
+
+
+def test_a_superseded_rule_is_never_judged():
+    assert status_of(check("failed", SUPERSEDED), rule=SUPERSEDED) == "untested"
+
+
+@pytest.mark.parametrize(
+    ("result", "verdict", "exit_status"),
+    [
+        (run(check("passed", SEED), check("passed", DECISION)), "conformant", 0),
+        (run(check("passed", SEED), check("failed", DECISION)), "non-conformant", 1),
+        (run(check("passed", SEED), check("failed", DECISION), level="seed"), "conformant", 0),
+        (run(check("failed", SEED), level="seed"), "non-conformant", 1),
+        (run(check("passed", SEED), problems=["set-up failed"]), "inconclusive", 3),
+        (run(check("failed", SEED), problems=["set-up failed"]), "non-conformant", 1),
+        (run(check("skipped", SEED)), "inconclusive", 3),
+        (run(check("passed", DECISION)), "inconclusive", 3),
+        (run(check("passed", DECISION), rules=(DECISION,)), "conformant", 0),
+        (run(), "inconclusive", 3),
+    ],
+    ids=[
+        "all passed",
+        "a decision failed",
+        "a decision failed at level seed",
+        "a seed rule failed",
+        "a problem",
+        "a problem and a failure",
+        "only skipped",
+        "no seed rule shown",
+        "only decisions asked for",
+        "nothing",
+    ],
+)
+def test_the_verdict(result, verdict, exit_status):
+    assert (result.verdict, result.exit_status) == (verdict, exit_status)
+
+
+def test_a_failure_is_told_once_under_its_first_rule():
+    result = run(check("failed", SEED, DECISION), check("passed", SEED))
+    assert [(rule.rule.id, failed.status) for rule, failed in result.failures()] == [(SEED, "failed")]
