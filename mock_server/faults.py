@@ -6,22 +6,13 @@ engine, the judgement or the error bodies.
 
 from __future__ import annotations
 
-import asyncio
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mock_server.app import Errors, KeyJudge, iso
-from mock_server.engine import Engine
-from mock_server.judgement import OperationJudge
+from mock_server import broken
 from mock_server.mutants import Mutant, Parts
-from mock_server.runtime_api import RuntimeApi
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from mock_server.calls import Answer, Call, Exchange, Refusal
-    from mock_server.executor import Outcome
-    from mock_server.store import QueueQuery, Row
+    from collections.abc import Callable
 
 Document = dict[str, Any]
 Edit = "Callable[[Document], None]"
@@ -86,137 +77,13 @@ def _part(**parts: Any) -> Callable[[Parts], None]:
     return change
 
 
-class _SlowLock(Engine):
-    """Reads, lets others in, then writes what it read before: the race of check-then-write."""
-
-    async def operate(self, operation_id: str, *, caller: str, path: Mapping[str, Any], body: Any) -> Outcome:
-        if operation_id != "lockJob":
-            return await super().operate(operation_id, caller=caller, path=path, body=body)
-        before = await self.store.get("Job", path["jobId"])
-        await asyncio.sleep(0.002)
-        now = await self.store.get("Job", path["jobId"])
-        if before is not None and now is not None and before["status"] == "pending" and now["status"] == "locked":
-            changed = dict(now, lockedBy=caller)
-            outcome = await super().operate(operation_id, caller=caller, path=path, body=body)
-            outcome.answer, outcome.row = 200, changed
-            return outcome
-        return await super().operate(operation_id, caller=caller, path=path, body=body)
-
-
-class _PollAll(RuntimeApi):
-    async def listed(self, call: Call, query: QueueQuery) -> list[Row]:
-        every = frozenset(self.contract.document["components"]["schemas"]["JobType"]["enum"])
-        return await super().listed(call, replace(query, groups=every))
-
-
-class _PollNoLimit(RuntimeApi):
-    async def listed(self, call: Call, query: QueueQuery) -> list[Row]:
-        return await super().listed(call, replace(query, limit=1000))
-
-
-class _PollNoVersions(RuntimeApi):
-    async def listed(self, call: Call, query: QueueQuery) -> list[Row]:
-        return await super().listed(call, replace(query, output_schema_versions=None, snapshot_versions=None))
-
-
-class _PollTellsUser(RuntimeApi):
-    def entry(self, row: Row) -> dict[str, Any]:
-        return {**super().entry(row), "userId": row["userId"]}
-
-
-class _PollLocks(RuntimeApi):
-    async def listed(self, call: Call, query: QueueQuery) -> list[Row]:
-        rows = await super().listed(call, query)
-        for row in rows:
-            await call.world.engine.operate("lockJob", caller=call.caller, path={"jobId": row["id"]}, body={})
-        return rows
-
-
-class _LockInSeconds(RuntimeApi):
-    def body(self, fields: tuple[str, ...], row: Row) -> dict[str, Any]:
-        body = super().body(fields, row)
-        if "lockUntil" in body:
-            body["lockUntil"] //= 1000
-        return body
-
-
-class _HeartbeatWithBody(RuntimeApi):
-    def answer(self, call: Call, outcome: Outcome) -> Answer:
-        answer = super().answer(call, outcome)
-        if call.operation_id == "heartbeatJob":
-            answer.status, answer.body = 200, {"ok": True}
-        return answer
-
-
-class _PollEmptyIs404(RuntimeApi):
-    async def poll(self, call: Call) -> Answer:
-        answer = await super().poll(call)
-        if not answer.body["jobs"]:
-            answer.body = {"jobs": None}
-        return answer
-
-
-class _AnyKey(KeyJudge):
-    def judge(self, path: str, headers: Mapping[bytes, bytes], exchange: Exchange) -> None:
-        if not headers.get(self.header):
-            super().judge(path, headers, exchange)
-
-
-class _KeyPrefix(KeyJudge):
-    def judge(self, path: str, headers: Mapping[bytes, bytes], exchange: Exchange) -> None:
-        key = exchange.world.options.api_key.encode()
-        if not headers.get(self.header, b"").startswith(key):
-            super().judge(path, headers, exchange)
-
-
-class _NoTimestamp(Errors):
-    def answer(self, refusal: Refusal, exchange: Exchange) -> Answer:
-        answer = super().answer(refusal, exchange)
-        del answer.body["timestamp"]
-        return answer
-
-
-class _LocalTime(Errors):
-    def answer(self, refusal: Refusal, exchange: Exchange) -> Answer:
-        answer = super().answer(refusal, exchange)
-        answer.body["timestamp"] = iso(exchange.world.clock.now()).replace("Z", "+00:00")
-        return answer
-
-
-class _FirstViolationOnly(Errors):
-    def answer(self, refusal: Refusal, exchange: Exchange) -> Answer:
-        refusal.details = refusal.details[:1]
-        return super().answer(refusal, exchange)
-
-
-class _Echo(Errors):
-    def answer(self, refusal: Refusal, exchange: Exchange) -> Answer:
-        answer = super().answer(refusal, exchange)
-        answer.body["message"] += exchange.request_body.decode("utf-8", "replace")[:500]
-        return answer
-
-
-class _HeaderCaller(OperationJudge):
-    async def judge(self, scope: Any, receive: Any, exchange: Exchange, path: Mapping[str, str]) -> Call:
-        call = await super().judge(scope, receive, exchange, path)
-        call.caller = dict(scope["headers"])[b"x-runtime-instance-id"].decode("latin-1")
-        return call
-
-
-class _AnyMedia(OperationJudge):
-    async def judge(self, scope: Any, receive: Any, exchange: Exchange, path: Mapping[str, str]) -> Call:
-        headers = [item for item in scope["headers"] if item[0] != b"content-type"]
-        typed = {**scope, "headers": [*headers, (b"content-type", b"application/json")]}
-        return await super().judge(typed, receive, exchange, path)
-
-
 FAULTS: tuple[Mutant, ...] = (
     # Lock
     Mutant(
         "lock.race",
         "two Runtimes that lock at the same moment both win",
         ("RT-LOCK-12",),
-        parts=_part(engine=_SlowLock),
+        parts=_part(engine=broken.SlowLock),
     ),
     Mutant(
         "lock.any-state",
@@ -248,7 +115,7 @@ FAULTS: tuple[Mutant, ...] = (
         "lock.in-seconds",
         "lockUntil is answered in seconds",
         ("RT-LOCK-05", "RT-TIME-05"),
-        parts=_part(runtime_api=_LockInSeconds),
+        parts=_part(runtime_api=broken.LockInSeconds),
     ),
     Mutant(
         "lock.wrong-code",
@@ -279,7 +146,7 @@ FAULTS: tuple[Mutant, ...] = (
         "heartbeat.adds-up",
         "a heartbeat adds 60 s to the old end of the lock",
         ("RT-HB-04",),
-        edit=_set_step("heartbeat", set=[{"lockUntil": "job.lockUntil + 60000"}]),
+        edit=_set_step("heartbeat", set=[{"lockUntil": "job.lockUntil + lockTime"}]),
     ),
     Mutant(
         "heartbeat.no-start",
@@ -297,7 +164,7 @@ FAULTS: tuple[Mutant, ...] = (
         "heartbeat.with-body",
         "a heartbeat is answered 200 with a body",
         ("RT-HB-05", "RT-HB-06"),
-        parts=_part(runtime_api=_HeartbeatWithBody),
+        parts=_part(runtime_api=broken.HeartbeatWithBody),
     ),
     Mutant(
         "heartbeat.not-told",
@@ -399,19 +266,19 @@ FAULTS: tuple[Mutant, ...] = (
         "poll.all-types",
         "a poll lists jobs of types that were not asked for",
         ("RT-POLL-12",),
-        parts=_part(runtime_api=_PollAll),
+        parts=_part(runtime_api=broken.PollAll),
     ),
     Mutant(
         "poll.no-limit",
         "a poll lists more than its limit",
         ("RT-SCHED-05", "RT-SCHED-04", "RT-POLL-50"),
-        parts=_part(runtime_api=_PollNoLimit),
+        parts=_part(runtime_api=broken.PollNoLimit),
     ),
     Mutant(
         "poll.no-versions",
         "capabilities filter nothing",
         ("RT-POLL-13", "RT-POLL-14"),
-        parts=_part(runtime_api=_PollNoVersions),
+        parts=_part(runtime_api=broken.PollNoVersions),
     ),
     Mutant(
         "poll.newest-first",
@@ -446,14 +313,17 @@ FAULTS: tuple[Mutant, ...] = (
         ),
     ),
     Mutant(
-        "poll.tells-user", "a poll entry holds the userId", ("RT-POLL-63",), parts=_part(runtime_api=_PollTellsUser)
+        "poll.tells-user",
+        "a poll entry holds the userId",
+        ("RT-POLL-63",),
+        parts=_part(runtime_api=broken.PollTellsUser),
     ),
-    Mutant("poll.locks", "a poll locks what it lists", ("RT-POLL-02",), parts=_part(runtime_api=_PollLocks)),
+    Mutant("poll.locks", "a poll locks what it lists", ("RT-POLL-02",), parts=_part(runtime_api=broken.PollLocks)),
     Mutant(
         "poll.empty-is-null",
         "no job available is null, not an empty list",
         ("RT-SCHED-06",),
-        parts=_part(runtime_api=_PollEmptyIs404),
+        parts=_part(runtime_api=broken.PollEmptyIsNull),
     ),
     Mutant(
         "poll.limit-51",
@@ -465,30 +335,37 @@ FAULTS: tuple[Mutant, ...] = (
         "poll.default-11", "limit defaults to 11", ("RT-POLL-50",), edit=_property("PollRequest", "limit", default=11)
     ),
     # Errors and access
-    Mutant("auth.any-key", "any key opens", ("RT-AUTH-03", "RT-AUTH-50"), parts=_part(key=_AnyKey)),
-    Mutant("auth.key-prefix", "a key that only begins rightly opens", ("RT-AUTH-03",), parts=_part(key=_KeyPrefix)),
+    Mutant("auth.any-key", "any key opens", ("RT-AUTH-03", "RT-AUTH-50"), parts=_part(key=broken.AnyKey)),
+    Mutant(
+        "auth.key-prefix", "a key that only begins rightly opens", ("RT-AUTH-03",), parts=_part(key=broken.KeyPrefix)
+    ),
     Mutant(
         "auth.header-counts",
         "the header says who asks, not the body",
         ("RT-AUTH-52",),
-        parts=_part(judge=_HeaderCaller),
+        parts=_part(judge=broken.HeaderCaller),
     ),
-    Mutant("errors.no-timestamp", "errors have no timestamp", ("RT-ERR-01",), parts=_part(errors=_NoTimestamp)),
+    Mutant("errors.no-timestamp", "errors have no timestamp", ("RT-ERR-01",), parts=_part(errors=broken.NoTimestamp)),
     Mutant(
         "errors.other-timestamp",
         "timestamps end in +00:00",
         ("RT-ERR-05", "RT-TIME-06"),
-        parts=_part(errors=_LocalTime),
+        parts=_part(errors=broken.LocalTime),
     ),
     Mutant(
         "errors.first-only",
         "a 400 names the first violation only",
         ("RT-ERR-66",),
-        parts=_part(errors=_FirstViolationOnly),
+        parts=_part(errors=broken.FirstViolationOnly),
     ),
-    Mutant("errors.echo", "an error repeats the request, keys included", ("RT-ERR-67",), parts=_part(errors=_Echo)),
     Mutant(
-        "errors.any-media", "any content type is accepted", ("RT-ERR-54", "RT-ERR-55"), parts=_part(judge=_AnyMedia)
+        "errors.echo", "an error repeats the request, keys included", ("RT-ERR-67",), parts=_part(errors=broken.Echo)
+    ),
+    Mutant(
+        "errors.any-media",
+        "any content type is accepted",
+        ("RT-ERR-54", "RT-ERR-55"),
+        parts=_part(judge=broken.AnyMedia),
     ),
     Mutant(
         "errors.not-retryable",
