@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import signal
 import sys
 import time
 from dataclasses import fields
@@ -68,6 +69,7 @@ def check(context: click.Context, /, mutant: str | None, **options: Any) -> None
     """
     if context.invoked_subcommand is not None:
         return
+    interruptible()
     rules = selected(options)
     api_key = f"key-{random.SystemRandom().getrandbits(64):016x}"
     with reference_served(api_key, mutant) as (base_url, worlds):
@@ -118,6 +120,7 @@ def reference_served(api_key: str, mutant: str | None) -> Iterator[tuple[str, Ca
 @common_options
 def runtime_api(base_url: str, api_key: str, provider_states: str | None, **options: Any) -> None:
     """Judge a real build of the Runtime API over HTTP."""
+    interruptible()
     rules = selected(options)
     base_url = base_url.rstrip("/")
     if not base_url.startswith(("http://", "https://")):
@@ -204,6 +207,11 @@ def timings(text: str | None) -> dict[str, float]:
     return found
 
 
+def interruptible() -> None:
+    """Let SIGTERM end a check as Ctrl-C does: child processes are ended, the verdict is told as inconclusive."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
 def run_checks(
     jobs: list[Job],
     rules: list[Requirement],
@@ -216,11 +224,14 @@ def run_checks(
     """Run, print, write reports; ends the process with the verdict's exit status."""
     began = time.time()
     suites = Suites(options["time_limit"], progress if sys.stderr.isatty() else None)
-    for group in [jobs] if side_by_side else [[job] for job in jobs]:
-        suites.run(group)
-        failed = any(item.status == "failed" for item in suites.checks.values())
-        if suites.problems or (failed and options["fail_fast"]):
-            break
+    try:
+        for group in [jobs] if side_by_side else [[job] for job in jobs]:
+            suites.run(group)
+            failed = any(item.status == "failed" for item in suites.checks.values())
+            if suites.problems or (failed and options["fail_fast"]):
+                break
+    except KeyboardInterrupt:
+        suites.problems.append("it was interrupted before the end")
     if sys.stderr.isatty():
         click.echo("\r\033[K", nl=False, err=True)
     run = judge(suites, rules, target=target, level=options["level"], seed=options["seed"], began=began)

@@ -41,7 +41,12 @@ class FakeBuild:
     def __init__(self, behaviour: Callable[[socket.socket], None]) -> None:
         self.behaviour = behaviour
         self.listener = socket.create_server(("127.0.0.1", 0))
+        self.asked, self.closed = threading.Semaphore(0), threading.Event()
         self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+
+    def was_asked(self) -> None:
+        """Wait for a request (the look whether anybody listens sends none)."""
+        assert self.asked.acquire(timeout=30)
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._serve, daemon=True).start()
@@ -62,7 +67,10 @@ class FakeBuild:
         with connection:
             try:
                 connection.settimeout(5)
-                connection.recv(65536)
+                if not connection.recv(65536):
+                    return
+                self.asked.release()
                 self.behaviour(connection)
+                self.closed.set()
             except OSError:
-                return
+                self.closed.set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -174,3 +175,18 @@ def test_spec_lint_and_bundle():
     assert contract("spec", "lint").returncode == 0
     assert "x-state-machine:" in contract("spec", "bundle").stdout
     assert "RT-LOCK-13:" in contract("spec", "bundle").stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_an_interrupted_check_is_inconclusive_and_leaves_no_process(number):
+    with FakeBuild(never) as build:
+        target = ("check", "runtime-api", "--base-url", build.url, "--only", "RT-ERR-06", "--no-fuzz")
+        command = [sys.executable, "-W", "ignore", "-m", "conformance", *target]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        build.was_asked()
+        process.send_signal(number)
+        output, errors = process.communicate(timeout=20)
+    assert (process.returncode, output.strip().splitlines()[-1]) == (3, "inconclusive")
+    assert "interrupted" in output
+    assert "Traceback" not in output + errors
+    assert build.closed.wait(timeout=10), "the checks' connection is still open"
