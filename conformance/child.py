@@ -98,7 +98,7 @@ class Plugin:
         return True
 
     async def _run(self, items: list[pytest.Item]) -> None:
-        transport = HttpTransport(self.job.base_url)
+        transport = HttpTransport(self.job.base_url, self.job.api_key)
         states: ProviderStates = NoStates()
         if self.job.provider_states:
             states = await asyncio.to_thread(HttpStates, self.job.provider_states)
@@ -135,7 +135,7 @@ class Plugin:
         outcome: dict[str, Any] = {"status": "passed", "message": None}
         began = time.monotonic()
         try:
-            if reset and "reset" in services["states"].offered:
+            if reset:
                 await services["states"].set_up("reset", {})
             await self._call(item, {**services, "given": given, "seed": self.job.seed})
         except CheckFailed as failure:

@@ -12,7 +12,6 @@ import h11
 
 from conformance.recording import RECORDER
 from contract_tests.checks import CheckFailed, TargetVanished
-from contract_tests.client import KEY_HEADER
 from contract_tests.transport import Request, Response
 
 if TYPE_CHECKING:
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 ANSWER_SECONDS = 15.0
 CONNECT_SECONDS = 5.0
 MAX_ANSWER = 16 * 2**20
-_SECRET = frozenset({KEY_HEADER})
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -32,8 +30,11 @@ class HttpTransport:
     Answers are read with ``h11``, strictly: one that is cut off, lies about its length or is no HTTP fails the check.
     """
 
-    def __init__(self, base_url: str, answer_seconds: float = ANSWER_SECONDS) -> None:
-        """``base_url`` may have a path. Raises ``ValueError`` for one that is no http(s) URL."""
+    def __init__(self, base_url: str, api_key: str, answer_seconds: float = ANSWER_SECONDS) -> None:
+        """``base_url`` may have a path; in recorded commands ``api_key`` is a variable.
+
+        Raises ``ValueError`` for a ``base_url`` that is no http(s) URL.
+        """
         parts = urlsplit(base_url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"`{base_url}` is no http:// or https:// URL")
@@ -42,7 +43,7 @@ class HttpTransport:
         self._host, self._port = parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
         self._authority = parts.netloc.rpartition("@")[2]
         self._ssl = ssl.create_default_context() if parts.scheme == "https" else None
-        self._seconds = answer_seconds
+        self._seconds, self._api_key = answer_seconds, api_key
 
     async def send(self, request: Request) -> Response:
         """Send one request."""
@@ -142,4 +143,4 @@ class HttpTransport:
         recorder = RECORDER.get(None)
         if recorder is not None:
             url = self.base_url + request.path
-            recorder.record(request.method, url, request.headers, request.content, response, secret_headers=_SECRET)
+            recorder.record(request.method, url, request.headers, request.content, response, secret=self._api_key)

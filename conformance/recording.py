@@ -34,7 +34,7 @@ class Recorder:
         content: bytes,
         response: tuple[int, Mapping[str, str], bytes] | None,
         *,
-        secret_headers: frozenset[str] = frozenset(),
+        secret: str | None = None,
     ) -> None:
         """Keep one exchange; ``response`` None is one that never came."""
         if len(self.exchanges) >= MAX_EXCHANGES:
@@ -46,7 +46,7 @@ class Recorder:
             answer = {"status": status, "headers": dict(response_headers), **body_of(response_content)}
         at = round((time.monotonic() - self.started) * 1000, 1)
         self.exchanges.append({"at": at, "request": request, "response": answer})
-        self.commands.append(curl(method, url, headers, content, secret_headers))
+        self.commands.append(curl(method, url, headers, content, secret))
 
 
 RECORDER: ContextVar[Recorder] = ContextVar("recorder")
@@ -61,11 +61,11 @@ def body_of(content: bytes) -> dict[str, Any]:
         return {"bodyBase64": base64.b64encode(content[:MAX_BODY]).decode(), **cut}
 
 
-def curl(method: str, url: str, headers: Mapping[str, str], content: bytes, secret: frozenset[str]) -> str:
-    """A command that repeats the request; secret headers are taken from ``$CONTRACT_API_KEY``."""
+def curl(method: str, url: str, headers: Mapping[str, str], content: bytes, secret: str | None) -> str:
+    """A command that repeats the request; the key is taken from ``$CONTRACT_API_KEY``."""
     parts = ["curl", "-sS", "-i", "-X", method, shlex.quote(url)]
     for name, value in headers.items():
-        if name.lower() in secret and value:
+        if secret and value == secret:
             parts += ["-H", f'"{name}: $CONTRACT_API_KEY"']
         elif value == "":
             parts += ["-H", shlex.quote(f"{name};")]

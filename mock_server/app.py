@@ -27,7 +27,7 @@ with warnings.catch_warnings():
     from connexion.spec import OpenAPISpecification
 
 from mock_server.calls import Answer, Disconnected, Exchange, Refusal
-from mock_server.judgement import JSON, OperationJudge
+from mock_server.judgement import JSON, Incoming, OperationJudge
 from mock_server.routes import PATH_PARAMETERS, Routes
 from openapi.schemas import to_json_schema
 
@@ -161,11 +161,14 @@ class Shell:
             await self.app(scope, receive, send)
             return
         exchange: Exchange = scope["extensions"][EXCHANGE]
+        incoming = Incoming(receive)
         try:
             if self.key is not None:
                 self.key.judge(scope["path"], exchange.headers, exchange)
-            await self.app(scope, receive, send)
+            await self.app(scope, incoming, send)
         except Refusal as refusal:
+            if incoming.more:
+                await incoming.drain()
             await self.sender.send(self.errors.answer(refusal, exchange), exchange, send)
         except Disconnected:
             return

@@ -197,22 +197,35 @@ async def read_body(receive: Any, limit: int) -> tuple[bytes, bool]:
         chunks.append(message.get("body", b""))
         size += len(chunks[-1])
     if size > limit:
-        await _drain(receive, message)
         return b"".join(chunks)[:limit], True
     if message["type"] == "http.disconnect":
         raise Disconnected
     return b"".join(chunks) if len(chunks) > 1 else chunks[0], False
 
 
-async def _drain(receive: Any, message: Any, most: int = 64 * 2**20, seconds: float = 2) -> None:
-    drained = 0
-    try:
-        async with asyncio.timeout(seconds):
-            while message.get("more_body") and drained < most:
-                message = await receive()
-                drained += len(message.get("body", b""))
-    except TimeoutError:
-        return
+class Incoming:
+    """The body of a request as it comes in; ``more`` tells whether a part of it is still to come."""
+
+    __slots__ = ("_receive", "more")
+
+    def __init__(self, receive: Any) -> None:
+        self._receive, self.more = receive, True
+
+    async def __call__(self) -> Any:
+        """The next message, as ASGI has it."""
+        message = await self._receive()
+        self.more = bool(message.get("more_body"))
+        return message
+
+    async def drain(self, most: int = 64 * 2**20, seconds: float = 2) -> None:
+        """Read on and forget, for a moment: a client that is still sending gets to read the answer, not a reset."""
+        drained = 0
+        try:
+            async with asyncio.timeout(seconds):
+                while self.more and drained < most:
+                    drained += len((await self()).get("body", b""))
+        except TimeoutError:
+            return
 
 
 def _unreadable(raw: bytes, error: orjson.JSONDecodeError) -> Violation:

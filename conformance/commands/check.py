@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import difflib
+import math
 import random
 import signal
 import sys
@@ -16,9 +19,12 @@ import click
 import openapi
 from conformance import reference
 from conformance.child import Job
+from conformance.http_transport import HttpTransport
 from conformance.report.console import render
 from conformance.report.json_report import to_json
 from conformance.runner import Suites, judge
+from contract_tests.checks import CheckFailed, TargetVanished
+from contract_tests.client import RuntimeApi
 from contract_tests.given import Timing
 from openapi.redaction import Redactor
 
@@ -71,6 +77,10 @@ def check(context: click.Context, /, mutant: str | None, **options: Any) -> None
         return
     interruptible()
     rules = selected(options)
+    if options["timing"]:
+        raise click.UsageError("--timing is for builds with limits of their own; the reference has the contract's")
+    if mutant is not None:
+        nearest(mutant)
     api_key = f"key-{random.SystemRandom().getrandbits(64):016x}"
     with reference_served(api_key, mutant) as (base_url, worlds):
         jobs = [
@@ -129,8 +139,9 @@ def runtime_api(base_url: str, api_key: str, provider_states: str | None, **opti
     timing = timings(options["timing"])
     asked = wanted(rules, options)
     job = Job(base_url, api_key, provider_states, SUITE, part, options["seed"], timing, asked, options["fail_fast"])
-    reachable(base_url)
-    run_checks([job], rules, options, {"kind": "runtime-api", "baseUrl": base_url}, api_key, side_by_side=False)
+    target = {"kind": "runtime-api", "baseUrl": base_url}
+    problem = asyncio.run(preflight(base_url, api_key))
+    run_checks([job], rules, options, target, api_key, side_by_side=False, problem=problem)
 
 
 class Inconclusive(click.ClickException):
@@ -148,20 +159,33 @@ def states_of(world: str) -> str:
     return f"{world}/__control__/provider-states/runtime-api"
 
 
-def reachable(base_url: str) -> None:
-    """Raises :class:`Inconclusive` where nobody listens at the target."""
-    import socket
-    from urllib.parse import urlsplit
+def nearest(mutant: str) -> None:
+    """Raises ``click.UsageError`` for an unknown seeded fault."""
+    from mock_server.mutants import registry
 
-    parts = urlsplit(base_url)
+    if mutant not in registry():
+        near = difflib.get_close_matches(mutant, registry(), 1)
+        mend = f"did you mean `{near[0]}`?" if near else "`contract mutants list` shows them"
+        raise click.UsageError(f"no seeded fault is named `{mutant}`; {mend}")
+
+
+async def preflight(base_url: str, api_key: str) -> str | None:
+    """What makes judging the target pointless, in a sentence; None where it can be judged.
+
+    A target that is down, one that never answered, and one that refuses the key are not shown to be wrong.
+    """
+    call = RuntimeApi(HttpTransport(base_url, api_key), api_key).poll(types=["quiz_generation"], limit=1)
     try:
-        port = parts.port or (443 if parts.scheme == "https" else 80)
-        socket.create_connection((parts.hostname or "", port), timeout=5).close()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise Inconclusive(
-            f"{base_url} can't be reached: {reason}. Is the build running, and is --base-url right?"
-        ) from None
+        answer = await call.answers()
+    except TargetVanished as vanished:
+        return f"{vanished}. Is the build running, and is --base-url right?"
+    except CheckFailed as failure:
+        if "none within" in failure.actual:
+            return f"{base_url} takes connections and never answers: {failure.actual}"
+        return None
+    if answer.status in (401, 403):
+        return f"{base_url} refuses the key ({answer.status}); give its service token as CONTRACT_API_KEY or --api-key"
+    return None
 
 
 def selected(options: dict[str, Any]) -> list[Requirement]:
@@ -183,14 +207,7 @@ def selected(options: dict[str, Any]) -> list[Requirement]:
 
 def wanted(rules: list[Requirement], options: dict[str, Any]) -> list[str] | None:
     """Ids of the rules to be checked; None for all."""
-    filtered = options["only"] or options["skip"] or options["level"] == "seed"
-    if not filtered:
-        return None
-    return (
-        [rule.id for rule in rules if options["level"] == "full" or rule.level == "seed"]
-        if (options["only"] or options["skip"])
-        else None
-    )
+    return [rule.id for rule in rules] if options["only"] or options["skip"] else None
 
 
 def timings(text: str | None) -> dict[str, float]:
@@ -202,7 +219,7 @@ def timings(text: str | None) -> dict[str, float]:
             found[name.strip()] = float(value)
         except ValueError:
             raise click.UsageError(f"--timing {item}: `{value}` is no number of seconds") from None
-        if name.strip() not in _TIMINGS or found[name.strip()] <= 0:
+        if name.strip() not in _TIMINGS or not 0 < found[name.strip()] < math.inf:
             raise click.UsageError(f"--timing {item}: write one of {', '.join(_TIMINGS)} and seconds above 0")
     return found
 
@@ -220,10 +237,14 @@ def run_checks(
     api_key: str,
     *,
     side_by_side: bool,
+    problem: str | None = None,
 ) -> None:
     """Run, print, write reports; ends the process with the verdict's exit status."""
     began = time.time()
     suites = Suites(options["time_limit"], progress if sys.stderr.isatty() else None)
+    if problem is not None:
+        suites.problems.append(problem)
+        jobs = []
     try:
         for group in [jobs] if side_by_side else [[job] for job in jobs]:
             suites.run(group)

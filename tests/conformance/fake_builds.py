@@ -35,6 +35,26 @@ def never(connection: socket.socket) -> None:
         pass
 
 
+def after_one_answer(behaviour: Callable[[socket.socket], None]) -> Callable[[socket.socket], None]:
+    """Answers the first request as an empty queue does, the others by ``behaviour``."""
+    first = threading.Lock()
+
+    def behave(connection: socket.socket) -> None:
+        if first.acquire(blocking=False):
+            body = b'{"jobs": []}'
+            head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body)
+            connection.sendall(head + body)
+        else:
+            behaviour(connection)
+
+    return behave
+
+
+def no_such_key(connection: socket.socket) -> None:
+    """Refuses every key."""
+    connection.sendall(b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n")
+
+
 class FakeBuild:
     """Serves a behaviour, one thread a connection, while the ``with`` block lasts."""
 

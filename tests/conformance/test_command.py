@@ -10,7 +10,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from fake_builds import FakeBuild, html, never, nothing, too_short
+from fake_builds import FakeBuild, after_one_answer, html, never, no_such_key, nothing, too_short
 
 import conformance
 
@@ -67,11 +67,26 @@ def test_the_key_is_in_no_report(tmp_path):
     assert key not in done.stdout + done.stderr + report.read_text("utf-8")
 
 
-def test_a_target_that_is_down_is_inconclusive():
-    done = contract("check", "runtime-api", "--base-url", "http://127.0.0.1:9")
-    assert done.returncode == 3
-    assert done.stderr.strip().splitlines()[-1] == "inconclusive"
-    assert "can't be reached" in done.stderr
+def test_a_target_that_is_down_is_inconclusive_and_still_reported(tmp_path):
+    report = tmp_path / "report.json"
+    done = contract("check", "runtime-api", "--base-url", "http://127.0.0.1:9", "--report", f"json={report}")
+    assert (done.returncode, last_line(done)) == (3, "inconclusive")
+    assert "can't be reached" in done.stdout
+    data = json.loads(report.read_text("utf-8"))
+    jsonschema.validate(data, SCHEMA)
+    assert data["verdict"] == "inconclusive"
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "told"),
+    [(never, "never answers"), (no_such_key, "refuses the key")],
+    ids=["never answers", "refuses the key"],
+)
+def test_a_target_that_can_not_be_judged_is_inconclusive(behaviour, told):
+    with FakeBuild(behaviour) as build:
+        done = contract("check", "runtime-api", "--base-url", build.url)
+    assert (done.returncode, last_line(done)) == (3, "inconclusive")
+    assert told in " ".join(done.stdout.split())
 
 
 @pytest.mark.parametrize(
@@ -88,14 +103,14 @@ def test_a_target_that_answers_garbage_fails_rules(behaviour, told):
 
 
 def test_a_target_that_hangs_fails_rules():
-    with FakeBuild(never) as build:
+    with FakeBuild(after_one_answer(never)) as build:
         done = contract("check", "runtime-api", "--base-url", build.url, "--only", "RT-ERR-06", "--no-fuzz")
     assert (done.returncode, last_line(done)) == (1, "non-conformant")
     assert "none within" in done.stdout
 
 
 def test_the_time_limit_leaves_it_inconclusive():
-    with FakeBuild(never) as build:
+    with FakeBuild(after_one_answer(never)) as build:
         target = ("check", "runtime-api", "--base-url", build.url, "--only", "RT-ERR-06", "--no-fuzz")
         done = contract(*target, "--time-limit", "3")
     assert (done.returncode, last_line(done)) == (3, "inconclusive")
@@ -123,6 +138,8 @@ def test_provider_states_that_can_not_be_used_are_inconclusive():
         (("check", "runtime-api", "--base-url", "localhost:80"), "is no URL"),
         (("check", "runtime-api", "--base-url", "http://127.0.0.1:9", "--timing", "lok=3"), "lock"),
         (("check", "--level", "half"), "seed"),
+        (("check", "--mutant", "lock.rac"), "did you mean `lock.race`?"),
+        (("check", "--timing", "lock=3"), "for builds with limits of their own"),
         (("requirements", "--only", "nothing"), "no rule matches"),
     ],
 )
@@ -130,12 +147,6 @@ def test_wrong_usage_is_exit_2_with_the_mend(arguments, told):
     done = contract(*arguments)
     assert done.returncode == 2
     assert told in done.stderr
-
-
-def test_an_unknown_mutant_is_named():
-    done = contract("check", "--mutant", "lock.rac")
-    assert done.returncode == 3
-    assert "did you mean `lock.race`?" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -179,10 +190,11 @@ def test_spec_lint_and_bundle():
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
 def test_an_interrupted_check_is_inconclusive_and_leaves_no_process(number):
-    with FakeBuild(never) as build:
+    with FakeBuild(after_one_answer(never)) as build:
         target = ("check", "runtime-api", "--base-url", build.url, "--only", "RT-ERR-06", "--no-fuzz")
         command = [sys.executable, "-W", "ignore", "-m", "conformance", *target]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        build.was_asked()
         build.was_asked()
         process.send_signal(number)
         output, errors = process.communicate(timeout=20)
