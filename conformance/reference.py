@@ -53,6 +53,10 @@ def serve(api_key: str, *options: str) -> Iterator[str]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+        reader.join(timeout=5)
+        for pipe in (process.stdout, process.stderr):
+            if pipe is not None:
+                pipe.close()
 
 
 def make_world(base_url: str, **options: Any) -> str:
