@@ -20,13 +20,15 @@ from typing import TYPE_CHECKING, Any, TextIO
 import pytest
 
 import contract_tests
+import openapi
 from conformance.drivers.http import DriverError, HttpStates
 from conformance.drivers.none import NoStates
 from conformance.http_transport import HttpTransport
 from conformance.recording import RECORDER, Recorder
-from contract_tests.checks import CheckFailed, CheckSkipped, SetUpFailed, TargetVanished
+from contract_tests.checks import CheckFailed, CheckSkipped, NoAnswer, SetUpFailed, TargetVanished
 from contract_tests.client import RuntimeApi
 from contract_tests.given import Clock, Given, Timing
+from openapi.redaction import Redactor
 
 if TYPE_CHECKING:
     from contract_tests.transport import ProviderStates
@@ -35,6 +37,8 @@ FUZZ_FILES = "test_fuzz*.py"
 """Where the checks that generate their requests stand."""
 MAX_WAITING = 300
 """Checks that wait side by side, at most."""
+LOST = {TargetVanished: 3, NoAnswer: 5}
+"""After so many checks in a row that ended so, the others are not tried: each would wait for its own time limit."""
 
 
 @dataclass
@@ -49,7 +53,6 @@ class Job:
     seed: int
     timing: dict[str, float] = field(default_factory=dict)
     rules: list[str] | None = None
-    fail_fast: bool = False
 
     def to_json(self) -> str:
         """For the child's standard input: never on a command line, where it would show."""
@@ -61,6 +64,9 @@ class Plugin:
 
     def __init__(self, job: Job, events: TextIO) -> None:
         self.job, self.events = job, events
+        self.redactor = Redactor([job.api_key], openapi.load("runtime-api").document["x-redaction"]["pattern"])
+        self._lost: str | None = None
+        self._in_a_row: tuple[type[Exception] | None, int] = (None, 0)
 
     def emit(self, event: str, **fields: Any) -> None:
         """Tell the parent something."""
@@ -91,8 +97,8 @@ class Plugin:
         self.emit("collected", checks=checks)
         try:
             asyncio.run(self._run(session.items))
-        except DriverError as error:
-            self.emit("broken", message=str(error))
+        except (DriverError, SetUpFailed) as error:
+            self.emit("broken", message=self.redactor.text(str(error)))
             return True
         self.emit("end")
         return True
@@ -108,13 +114,13 @@ class Plugin:
         services = {"api": api, "clock": clock, "timing": timing, "transport": transport, "states": states}
         alone = [item for item in items if getattr(_function(item), "alone", False)]
         others = [item for item in items if item not in alone]
+        if "reset" in states.offered:
+            await states.set_up("reset", {})
         for item in alone:
-            if not await self._one(item, services, reset=True):
-                return
+            await self._one(item, services, reset=True)
         if clock.advances:
             for item in others:
-                if not await self._one(item, services):
-                    return
+                await self._one(item, services)
             return
         limit = asyncio.Semaphore(MAX_WAITING)
 
@@ -124,28 +130,30 @@ class Plugin:
 
         await asyncio.gather(*(waiting(item) for item in others))
 
-    async def _one(self, item: pytest.Item, services: dict[str, Any], *, reset: bool = False) -> bool:
-        """Run one check and tell how it ended; False when no further one is to be run."""
+    async def _one(self, item: pytest.Item, services: dict[str, Any], *, reset: bool = False) -> None:
+        """Run one check and tell how it ended."""
         id_ = check_id(item)
-        recorder = Recorder()
+        recorder = Recorder(self.redactor)
         RECORDER.set(recorder)
         self.emit("started", id=id_)
         random = Random(f"{self.job.seed}:{id_}")  # noqa: S311 - names, not secrets
         given = Given(services["api"], services["states"], services["clock"], services["timing"], random)
         outcome: dict[str, Any] = {"status": "passed", "message": None}
         began = time.monotonic()
+        ended: type[Exception] | None = None
         try:
-            if reset:
+            self._not_lost()
+            if reset:  # where it is not offered, jobs of others would be taken for a fault of the build
                 await services["states"].set_up("reset", {})
             await self._call(item, {**services, "given": given, "seed": self.job.seed})
         except CheckFailed as failure:
+            ended = type(failure)
             details = {"expected": failure.expected, "actual": failure.actual, "pointer": failure.pointer}
             outcome = {"status": "failed", "message": str(failure), **details}
         except CheckSkipped as skipped:
             broken = isinstance(skipped, SetUpFailed)
+            ended = type(skipped)
             outcome = {"status": "skipped", "message": str(skipped), "setUpFailed": broken}
-            if isinstance(skipped, TargetVanished):
-                outcome["vanished"] = True
         except AssertionError as failure:
             outcome = {"status": "failed", "message": str(failure), "expected": [_title(item)], "actual": str(failure)}
         except Exception as error:
@@ -161,9 +169,26 @@ class Plugin:
             seconds=round(time.monotonic() - began, 3),
             exchanges=recorder.exchanges,
             commands=recorder.commands,
-            **outcome,
+            **self.redactor.data(outcome),
         )
-        return not (self.job.fail_fast and outcome["status"] == "failed")
+        await self._count(ended, services["api"])
+
+    def _not_lost(self) -> None:
+        if self._lost:
+            raise SetUpFailed(self._lost)
+
+    async def _count(self, ended: type[Exception] | None, api: RuntimeApi) -> None:
+        """Give the target up when one check after the other got no answer and a plain poll gets none, either."""
+        kind = next((kind for kind in LOST if ended and issubclass(ended, kind)), None)
+        last, times = self._in_a_row
+        self._in_a_row = (kind, times + 1 if kind is last else 1)
+        if kind is None or self._in_a_row[1] < LOST[kind] or self._lost:
+            return
+        self._in_a_row = (None, 0)
+        try:
+            await api.poll()
+        except (TargetVanished, NoAnswer) as gone:
+            self._lost = f"the target was given up, {LOST[kind]} checks in a row got no answer: {gone}"
 
     @staticmethod
     async def _call(item: pytest.Item, services: dict[str, Any]) -> None:

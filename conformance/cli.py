@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import io
 import sys
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 CONFIG = "contract.toml"
 _COMMANDS = {
@@ -63,6 +67,26 @@ def contract(context: click.Context, config: Path | None) -> None:
     context.default_map = read_config(config)
 
 
+def config_option(section: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """``--config`` on a subcommand itself; ``section`` is where its options stand in the file, dots between."""
+
+    def apply(context: click.Context, _: click.Parameter, path: Path | None) -> None:
+        if path is not None:
+            found = read_config(path)
+            for name in section.split("."):
+                found = found.get(name, {})
+            context.default_map = found
+
+    return click.option(
+        "--config",
+        type=click.Path(path_type=Path),
+        is_eager=True,
+        expose_value=False,
+        callback=apply,
+        help=f"Options by command; default {CONFIG} where it is there.",
+    )
+
+
 def read_config(path: Path | None) -> dict[str, Any]:
     """Options from ``contract.toml``: one section a command, keys are option names. Raises ``click.UsageError``."""
     chosen = path or Path(CONFIG)
@@ -81,7 +105,12 @@ def read_config(path: Path | None) -> dict[str, Any]:
             mend = f"did you mean `[{near[0]}]`?" if near else f"sections are {', '.join(_COMMANDS)}"
             raise click.UsageError(f"{chosen}: `{name}` is no section; {mend}")
         module, _, attribute = _COMMANDS[name].partition(":")
-        found[name] = _options(chosen, getattr(importlib.import_module(module), attribute), section, f"[{name}]")
+        command = getattr(importlib.import_module(module), attribute)
+        found[name] = _options(chosen, command, section, f"[{name}]")
+        if isinstance(command, click.Group):
+            for nested in command.commands:  # what all kinds of a command share is written once
+                common = {key: value for key, value in found[name].items() if key not in command.commands}
+                found[name][nested] = {**common, **found[name].get(nested, {})}
     return found
 
 
@@ -108,6 +137,9 @@ def _options(path: Path, command: click.Command, section: dict[str, Any], place:
 
 def main() -> None:
     """Run the command; a fault of ours is told in one line, with the place, and is exit 3."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a console that knows no Chinese shows a question mark
     try:
         contract(prog_name="contract")
     except Exception as error:

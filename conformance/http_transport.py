@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import h11
 
 from conformance.recording import RECORDER
-from contract_tests.checks import CheckFailed, TargetVanished
+from contract_tests.checks import CheckFailed, NoAnswer, Silent, TargetVanished
 from contract_tests.transport import Request, Response
 
 if TYPE_CHECKING:
@@ -75,6 +75,8 @@ class HttpTransport:
         except OSError as error:
             self._record(request, None)
             raise TargetVanished(f"{self.base_url} can't be reached: {error.strerror or error}") from None
+        except UnicodeError as error:
+            raise TargetVanished(f"{self.base_url} can't be reached: {error}") from None
 
     def _bytes(self, request: Request) -> bytes:
         target = self._prefix + request.path
@@ -89,26 +91,33 @@ class HttpTransport:
         sent = time.monotonic()
         try:
             async with asyncio.timeout(self._seconds):
-                response = await self._read(reader, writer, request, payload, sent)
+                response, rest = await self._read(reader, writer, request, payload, sent)
+        except CheckFailed:
+            self._record(request, None)
+            raise
         except TimeoutError:
             self._record(request, None)
-            raise CheckFailed("an answer", f"none within {self._seconds:g} s") from None
+            raise Silent("an answer", f"none within {self._seconds:g} s") from None
         except (OSError, EOFError) as error:
             self._record(request, None)
-            raise CheckFailed("an answer", f"the connection broke: {error}") from None
+            raise NoAnswer("an answer", f"the connection broke: {error}") from None
         except h11.RemoteProtocolError as error:
             self._record(request, None)
-            raise CheckFailed(
+            raise NoAnswer(
                 "an answer in HTTP/1.1", f"the connection was closed or the answer is broken: {error}"
             ) from None
         finally:
             writer.close()
         self._record(request, (response.status, dict(response.headers), response.content))
+        if rest:
+            what = f"{response.status}, and {len(rest)} bytes after its end: {rest[:80].decode('latin-1')}"
+            raise CheckFailed("an answer that ends where its head says", what)
         return response
 
     async def _read(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: Request, payload: bytes, sent: float
-    ) -> Response:
+    ) -> tuple[Response, bytes]:
+        """The answer, and what came behind it."""
         parser = h11.Connection(h11.CLIENT)
         parser.send(h11.Request(method=request.method, target="/", headers=[("host", "-"), ("connection", "close")]))
         parser.send(h11.EndOfMessage())
@@ -132,12 +141,12 @@ class HttpTransport:
             elif isinstance(event, h11.EndOfMessage | h11.ConnectionClosed):
                 break
         if head is None:
-            raise CheckFailed("an answer", "the connection was closed without one")
+            raise NoAnswer("an answer", "the connection was closed without one")
         headers: dict[str, str] = {}
         for raw_name, raw_value in head.headers:
             name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
             headers[name] = f"{headers[name]}, {value}" if name in headers else value
-        return Response(head.status_code, headers, body, sent, time.monotonic())
+        return Response(head.status_code, headers, body, sent, time.monotonic()), parser.trailing_data[0]
 
     def _record(self, request: Request, response: tuple[int, dict[str, str], bytes] | None) -> None:
         recorder = RECORDER.get(None)

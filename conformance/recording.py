@@ -1,4 +1,4 @@
-"""Every exchange of a check, with the commands that repeat it."""
+"""Every exchange of a check, with the commands that repeat it, without secrets."""
 
 from __future__ import annotations
 
@@ -6,25 +6,45 @@ import base64
 import json
 import shlex
 import time
+from collections import deque
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from openapi.redaction import Redactor
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 MAX_BODY = 64 * 2**10
-MAX_EXCHANGES = 400
+FIRST, LAST = 200, 200
 MAX_COMMAND_BODY = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class _Exchange:
+    at: float
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    content: bytes
+    response: tuple[int, Mapping[str, str], bytes] | None
+    secret: str | None
 
 
 @dataclass
 class Recorder:
-    """What one check sent and got; bodies are cut at 64 KiB."""
+    """What one check sent and got: the first 200 exchanges and the last 200, between which it may have lost many.
 
+    ``redactor`` is shared by all checks of a run. Secrets are taken out when the record is read, so that one that is
+    learnt late is known, and before bodies are cut at 64 KiB, so that no part of one is left at the cut.
+    """
+
+    redactor: Redactor = field(default_factory=Redactor)
     started: float = field(default_factory=time.monotonic)
-    exchanges: list[dict[str, Any]] = field(default_factory=list)
-    commands: list[str] = field(default_factory=list)
+    left_out: int = 0
+    _first: list[_Exchange] = field(default_factory=list)
+    _last: deque[_Exchange] = field(default_factory=deque)
 
     def record(
         self,
@@ -37,28 +57,57 @@ class Recorder:
         secret: str | None = None,
     ) -> None:
         """Keep one exchange; ``response`` None is one that never came."""
-        if len(self.exchanges) >= MAX_EXCHANGES:
-            return
-        request = {"method": method, "url": url, "headers": dict(headers), **body_of(content)}
-        answer = None
-        if response is not None:
-            status, response_headers, response_content = response
-            answer = {"status": status, "headers": dict(response_headers), **body_of(response_content)}
         at = round((time.monotonic() - self.started) * 1000, 1)
-        self.exchanges.append({"at": at, "request": request, "response": answer})
-        self.commands.append(curl(method, url, headers, content, secret))
+        exchange = _Exchange(at, method, url, dict(headers), content, response, secret)
+        if len(self._first) < FIRST:
+            self._first.append(exchange)
+            return
+        self._last.append(exchange)
+        if len(self._last) > LAST:
+            self._last.popleft()
+            self.left_out += 1
+
+    @property
+    def exchanges(self) -> list[dict[str, Any]]:
+        """The exchanges as a report has them."""
+        return [self._shown(exchange) for exchange in (*self._first, *self._last)]
+
+    @property
+    def commands(self) -> list[str]:
+        """A command for each exchange, in order."""
+        return list(self._commands())
+
+    def _commands(self) -> Iterator[str]:
+        yield from (self._command(exchange) for exchange in self._first)
+        if self.left_out:
+            yield f"# {self.left_out} requests are left out here"
+        yield from (self._command(exchange) for exchange in self._last)
+
+    def _command(self, exchange: _Exchange) -> str:
+        text = curl(exchange.method, exchange.url, exchange.headers, exchange.content, exchange.secret)
+        return self.redactor.text(text)
+
+    def _shown(self, exchange: _Exchange) -> dict[str, Any]:
+        answer = None
+        if exchange.response is not None:
+            status, headers, content = exchange.response
+            answer = {"status": status, "headers": self.redactor.data(headers), **self._body(content)}
+        request = {"method": exchange.method, "url": self.redactor.text(exchange.url)}
+        request |= {"headers": self.redactor.data(exchange.headers), **self._body(exchange.content)}
+        return {"at": exchange.at, "request": request, "response": answer}
+
+    def _body(self, content: bytes) -> dict[str, Any]:
+        """A body as text, or as base64 where it is no UTF-8, cut where it is long."""
+        cut: dict[str, Any] = {"truncated": True} if len(content) > MAX_BODY else {}
+        try:
+            text = self.redactor.text(content.decode())
+        except UnicodeDecodeError:
+            clean = self.redactor.text(content.decode("latin-1")).encode("latin-1")
+            return {"bodyBase64": base64.b64encode(clean[:MAX_BODY]).decode(), **cut}
+        return {"body": text.encode()[:MAX_BODY].decode(errors="ignore"), **cut}
 
 
 RECORDER: ContextVar[Recorder] = ContextVar("recorder")
-
-
-def body_of(content: bytes) -> dict[str, Any]:
-    """A body as text, or as base64 where it is no UTF-8, cut where it is long."""
-    cut: dict[str, Any] = {"truncated": True} if len(content) > MAX_BODY else {}
-    try:
-        return {"body": content[:MAX_BODY].decode(), **cut}
-    except UnicodeDecodeError:
-        return {"bodyBase64": base64.b64encode(content[:MAX_BODY]).decode(), **cut}
 
 
 def curl(method: str, url: str, headers: Mapping[str, str], content: bytes, secret: str | None) -> str:

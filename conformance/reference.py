@@ -6,11 +6,12 @@ import contextlib
 import json
 import os
 import subprocess
-import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
 import requests
+
+from conformance.processes import held_back, python
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,19 +26,25 @@ class ReferenceFailed(RuntimeError):  # noqa: N818
 @contextlib.contextmanager
 def serve(api_key: str, *options: str) -> Iterator[str]:
     """Serve the reference on a free port; gives its base URL, ends it in any case. Raises :class:`ReferenceFailed`."""
-    process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-        [sys.executable, "-W", "ignore", "-m", "conformance", "serve", "--port", "0", *options],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "CONTRACT_API_KEY": api_key},
-    )
-    errors: list[str] = []
-    reader = threading.Thread(target=lambda: errors.extend(process.stderr or ()), daemon=True)
-    reader.start()
-    timer = threading.Timer(START_SECONDS, process.kill)
-    timer.start()
-    try:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("CONTRACT_")}
+    with contextlib.ExitStack() as ending:
+        with held_back():
+            process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+                # not as the caller's contract.toml serves it
+                python("conformance", "--config", os.devnull, "serve", "--port", "0", *options),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                env={**environment, "CONTRACT_API_KEY": api_key},
+                start_new_session=True,  # Ctrl-C is the parent's: it ends this process when it is done with it
+            )
+            errors: list[str] = []
+            reader = threading.Thread(target=lambda: errors.extend(process.stderr or ()), daemon=True)
+            reader.start()
+            ending.callback(_end, process, reader)
+        timer = threading.Timer(START_SECONDS, process.kill)
+        ending.callback(timer.cancel)
+        timer.start()
         line = (process.stdout.readline() if process.stdout else "").strip()
         timer.cancel()
         if not line:
@@ -45,23 +52,26 @@ def serve(api_key: str, *options: str) -> Iterator[str]:
             reader.join(timeout=5)
             raise ReferenceFailed("".join(errors).strip() or f"exit status {process.returncode}")
         yield json.loads(line)["baseUrl"]
-    finally:
-        timer.cancel()
-        process.terminate()
-        try:
-            process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        reader.join(timeout=5)
-        for pipe in (process.stdout, process.stderr):
-            if pipe is not None:
-                pipe.close()
+
+
+def _end(process: subprocess.Popen[str], reader: threading.Thread) -> None:
+    process.terminate()
+    try:
+        process.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    reader.join(timeout=5)
+    for stream in (process.stdout, process.stderr):
+        if stream is not None:
+            stream.close()
 
 
 def make_world(base_url: str, **options: Any) -> str:
     """Make a world on a mock; returns the base URL under which it is reached. Raises :class:`ReferenceFailed`."""
-    response = requests.post(f"{base_url}/__control__/worlds", json=options, timeout=START_SECONDS)
+    with requests.Session() as session:
+        session.trust_env = False  # no proxy of the user's between us and a child of ours
+        response = session.post(f"{base_url}/__control__/worlds", json=options, timeout=START_SECONDS)
     if response.status_code != 201:
         raise ReferenceFailed(response.text)
     return f"{base_url}{response.json()['path']}".rstrip("/")

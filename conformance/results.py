@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from openapi import Requirement
 
 STATUSES = ("passed", "failed", "waived", "skipped", "untested")
+NOT_RUN = "not run"
 VERDICTS = {"conformant": 0, "non-conformant": 1, "inconclusive": 3}
 
 
@@ -22,7 +23,7 @@ class CheckResult:
     title: str
     requirements: list[str]
     status: str = "skipped"
-    message: str | None = "not run"
+    message: str | None = NOT_RUN
     set_up_failed: bool = False
     expected: list[str] = field(default_factory=list)
     actual: str | None = None
@@ -85,15 +86,22 @@ class Run:
         return "inconclusive" if self.problems or not shown else "conformant"
 
     @property
+    def reasons(self) -> list[str]:
+        """Why the run is incomplete or inconclusive, a sentence each; empty for one that is neither."""
+        if self.problems or self.verdict != "inconclusive":
+            return self.problems
+        return ["no rule passed that the verdict could rest on"]
+
+    @property
     def exit_status(self) -> int:
         """0 conformant, 1 not, 3 inconclusive."""
         return VERDICTS[self.verdict]
 
     def failures(self) -> list[tuple[RuleResult, CheckResult]]:
-        """Every failed check under the first rule that it fails, rules in the register's order."""
+        """Every failed check that the verdict is about, under the first rule that it fails, in the register's order."""
         seen: set[str] = set()
         found = []
-        for rule in self.rules:
+        for rule in self.judged():
             for check in rule.checks:
                 if check.status == "failed" and rule.status == "failed" and check.id not in seen:
                     seen.add(check.id)
@@ -101,19 +109,25 @@ class Run:
         return found
 
 
-def judge_rules(rules: Iterable[Requirement], checks: Sequence[CheckResult], party: str = "server") -> list[RuleResult]:
+def judge_rules(
+    rules: Iterable[Requirement],
+    checks: Sequence[CheckResult],
+    party: str = "server",
+    not_run: Mapping[str, str] | None = None,
+) -> list[RuleResult]:
     """The status of each rule: failed if a check failed, else passed if one passed, else skipped, else untested.
 
-    Rules bound to the other party and superseded ones are never judged. Never passed by default.
+    Rules bound to the other party and superseded ones are never judged. Never passed by default. ``not_run`` says for
+    rules whose checks exist but were left out or never reached why that is: they are skipped.
     """
     by_rule: dict[str, list[CheckResult]] = {}
     for check in checks:
         for id_ in check.requirements:
             by_rule.setdefault(id_, []).append(check)
-    return [_judge(rule, by_rule.get(rule.id, []), party) for rule in rules]
+    return [_judge(rule, by_rule.get(rule.id, []), party, (not_run or {}).get(rule.id)) for rule in rules]
 
 
-def _judge(rule: Requirement, checks: list[CheckResult], party: str) -> RuleResult:
+def _judge(rule: Requirement, checks: list[CheckResult], party: str, not_run: str | None) -> RuleResult:
     other = "client" if party == "server" else "server"
     if rule.superseded:
         return RuleResult(rule, "untested", f"superseded: {rule.superseded}", [])
@@ -125,6 +139,8 @@ def _judge(rule: Requirement, checks: list[CheckResult], party: str) -> RuleResu
     if "skipped" in statuses:
         reasons = dict.fromkeys(check.message or "" for check in checks)
         return RuleResult(rule, "skipped", "; ".join(reasons), checks)
+    if not_run:
+        return RuleResult(rule, "skipped", not_run, [])
     if rule.bound == other:
         return RuleResult(rule, "untested", f"bound to {other}", [])
     if rule.not_observable:

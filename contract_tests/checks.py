@@ -23,6 +23,14 @@ class CheckFailed(AssertionError):  # noqa: N818 - a verdict, not a fault
         super().__init__(f"expected {' or '.join(self.expected)}; got {actual}" + (f" at {pointer}" if pointer else ""))
 
 
+class NoAnswer(CheckFailed):
+    """The build took the request and never gave a whole answer: silence, a broken connection, no HTTP."""
+
+
+class Silent(NoAnswer):
+    """The build took the request and said nothing in time."""
+
+
 class CheckSkipped(Exception):  # noqa: N818 - no error, an outcome
     """The check can't be made on this target; the text is the reason."""
 
@@ -46,7 +54,7 @@ def requirement(*ids: str) -> Callable[[Check], Check]:
 
 
 def alone(check: Check) -> Check:
-    """The check needs the build for itself: it runs before all others, after a ``reset``."""
+    """The check needs the build for itself: it runs before the others, after a ``reset`` (else it is skipped)."""
     check.alone = True  # type: ignore[attr-defined]
     return check
 

@@ -55,6 +55,13 @@ class Answer:
             raise CheckFailed(f"a body with `{name}`", self.response.text[:300], f"/{name}")
         return body[name]
 
+    def integer(self, name: str) -> int:
+        """A field of the body that is an integer (``1.0`` is one). Fails the check where it is none."""
+        value = self.get(name)
+        good = isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1
+        expect(good, f"`{name}`, an integer", json.dumps(value)[:200], f"/{name}")
+        return int(value)
+
 
 class Call:
     """A request that is sent when it is awaited, or when one says what is expected of it."""
@@ -100,7 +107,7 @@ def describe(response: Response) -> str:
     """An answer in a line: status, error code where there is one, the start of the body."""
     try:
         code = json.loads(response.content).get("errorCode")
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         code = None
     if code:
         return f"{response.status} {code}"

@@ -210,8 +210,8 @@ class Given:
 def jobs_of(answer: Answer) -> list[dict[str, Any]]:
     """The entries of a poll's answer. Fails the check where they are no list of objects."""
     jobs = answer.get("jobs")
-    good = isinstance(jobs, list) and all(isinstance(item, dict) for item in jobs)
-    expect(good, "`jobs`, a list of objects", answer.response.text[:200], "/jobs")
+    good = isinstance(jobs, list) and all(isinstance(item, dict) and isinstance(item.get("id"), str) for item in jobs)
+    expect(good, "`jobs`, a list of objects with an `id`, a string", answer.response.text[:200], "/jobs")
     return list(jobs)
 
 
@@ -224,6 +224,8 @@ def epoch(value: Any) -> int | None:
     """An instant of ``inspect-job`` (epoch milliseconds or ISO 8601) as epoch milliseconds."""
     if value is None or isinstance(value, int):
         return value
+    if isinstance(value, float) and value == value // 1:
+        return int(value)
     try:
         return round(datetime.fromisoformat(str(value)).timestamp() * 1000)
     except ValueError:

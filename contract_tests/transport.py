@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from contract_tests.checks import CheckFailed
+from contract_tests.checks import CheckFailed, SetUpFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Response:
         """The body as JSON. Fails the check where it is none."""
         try:
             return json.loads(self.content)
-        except ValueError:
+        except (ValueError, RecursionError):
             what = self.text[:200] or "an empty body"
             raise CheckFailed("a JSON body", f"{self.status} with {what}") from None
 
@@ -50,7 +51,7 @@ class Response:
 class Transport(Protocol):
     """Sends requests to the target.
 
-    Raises :class:`CheckFailed` for an answer that never comes, is cut off or is no HTTP, and
+    Raises :class:`~contract_tests.checks.NoAnswer` for an answer that never comes, is cut off or is no HTTP, and
     :class:`~contract_tests.checks.TargetVanished` where nobody listens.
     """
 
@@ -75,5 +76,28 @@ class ProviderStates(Protocol):
         """
 
 
-class StateRefused(Exception):  # noqa: N818 - an answer
+class StateRefused(SetUpFailed):
     """The build refused a state (409): a job that can't be cancelled or rerun."""
+
+
+VALUES: Mapping[str, Mapping[str, type]] = {
+    "job": {"jobId": str, "userId": str},
+    "credential": {"credentialId": str, "userId": str, "apiKey": str},
+    "cancel-job": {"status": str},
+    "rerun-job": {"jobId": str},
+    "advance-time": {"now": int},
+}
+"""What a state has to return, by its name; ``now`` is in epoch milliseconds."""
+
+
+def values_of(state: str, values: Any) -> dict[str, Any]:
+    """The values of a state. Raises :class:`~contract_tests.checks.SetUpFailed` where one that it owes is not there."""
+    if not isinstance(values, dict):
+        raise SetUpFailed(f"provider state {state}: it returned {json.dumps(values)[:200]}, which is no object")
+    for name, kind in VALUES.get(state, {}).items():
+        value = values.get(name)
+        if not isinstance(value, kind) or isinstance(value, bool):
+            wanted = {str: "a string", int: "an integer"}[kind]
+            came = json.dumps(value)[:100] if name in values else "left out"
+            raise SetUpFailed(f"provider state {state}: its value `{name}` is to be {wanted}; it is {came}")
+    return values

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 import csv
 import io
 import json
-from pathlib import Path
 from typing import Any
 
 import click
 
-import contract_tests
 import openapi
+from conformance.catalogue import checks_by_rule
 from mock_server.mutants import registry
 
 
@@ -33,7 +31,7 @@ def table(only: tuple[str, ...] = ()) -> list[dict[str, Any]]:
     faults = registry().values()
     rows = []
     for rule in openapi.load("runtime-api").register.select(only):
-        checks = covering.get(rule.id, [])
+        checks = [check.id for check in covering.get(rule.id, [])]
         mutants = [fault.id for fault in faults if rule.id in fault.rules]
         rows.append(
             {
@@ -62,28 +60,6 @@ def _note(rule: openapi.Requirement, checks: list[str], mutants: list[str]) -> s
     if not checks:
         return "no check yet"
     return "" if mutants else "unproven: no seeded fault names it"
-
-
-def checks_by_rule() -> dict[str, list[str]]:
-    """Ids of the checks of each rule, read from the suites' source, without running them."""
-    found: dict[str, list[str]] = {}
-    for path in sorted((Path(contract_tests.__file__).parent / "runtime_api").glob("test_*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.AsyncFunctionDef) and node.name.startswith("test_"):
-                name = f"{path.stem.removeprefix('test_')}.{node.name.removeprefix('test_')}"
-                for id_ in _ids(node):
-                    found.setdefault(id_, []).append(name)
-    return found
-
-
-def _ids(node: ast.AsyncFunctionDef) -> list[str]:
-    texts = [
-        item.value
-        for decorator in node.decorator_list
-        for item in ast.walk(decorator)
-        if isinstance(item, ast.Constant) and isinstance(item.value, str)
-    ]
-    return list(dict.fromkeys(text for text in texts if text.startswith(("RT-", "HUB-"))))
 
 
 def as_markdown(rows: list[dict[str, Any]]) -> str:

@@ -9,7 +9,7 @@ import requests
 
 from conformance.recording import RECORDER, state_command
 from contract_tests.checks import CheckSkipped, SetUpFailed
-from contract_tests.transport import StateRefused
+from contract_tests.transport import StateRefused, values_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,16 +28,20 @@ class HttpStates:
         """Ask what is offered. Raises :class:`DriverError`."""
         self.url, self._seconds = url, seconds
         self._session = requests.Session()
+        self._session.trust_env = False  # the build itself is not asked through a proxy, either
+        self._session.headers["connection"] = "close"  # a build may drop idle connections between two long waits
         listed = self._listing()
         if listed.get("system") != system:
             raise DriverError(f"{url} sets up `{listed.get('system')}`, not `{system}`; name the endpoint of {system}")
         self.offered = frozenset(map(str, listed["states"]))
+        self._broken: str | None = None
+        """Why no further state is tried: one that hung would hang for every check that follows."""
 
     def _listing(self) -> dict[str, Any]:
         try:
             response = self._session.get(self.url, timeout=self._seconds)
             listed = response.json()
-        except requests.exceptions.JSONDecodeError:
+        except (requests.exceptions.JSONDecodeError, RecursionError):
             raise DriverError(f"{self.url} answers GET with no JSON; is it the provider-state endpoint?") from None
         except requests.RequestException as error:
             raise DriverError(f"{self.url} can't be reached: {_reason(error)}") from None
@@ -50,6 +54,8 @@ class HttpStates:
         """Set up a state and return its values; see :class:`contract_tests.transport.ProviderStates`."""
         if state not in self.offered:
             raise CheckSkipped(f"needs the provider state {state}")
+        if self._broken:
+            raise SetUpFailed(self._broken)
         headers, content = state_command(self.url, state, params)
         try:
             response = await asyncio.to_thread(
@@ -57,25 +63,38 @@ class HttpStates:
             )
         except requests.RequestException as error:
             self._record(headers, content, None)
-            raise SetUpFailed(f"provider state {state}: {_reason(error)}") from None
+            self._broken = f"provider state {state}: {_reason(error)}"
+            raise SetUpFailed(self._broken) from None
         self._record(headers, content, response)
+        _learn(response)
         if response.status_code == 501:
             raise CheckSkipped(f"needs the provider state {state}, which the build lists but does not offer (501)")
         if response.status_code == 409:
-            raise StateRefused(response.text[:200])
+            raise StateRefused(f"provider state {state}: refused (409) {response.text[:200]}")
         try:
             values = response.json()
-        except requests.exceptions.JSONDecodeError:
+        except (requests.exceptions.JSONDecodeError, RecursionError):
             values = None
-        if response.status_code != 200 or not isinstance(values, dict):
+        if response.status_code != 200 or values is None:
             raise SetUpFailed(f"provider state {state}: {response.status_code} {response.text[:200]}")
-        return values
+        return values_of(state, values)
 
     def _record(self, headers: dict[str, str], content: bytes, response: requests.Response | None) -> None:
         recorder = RECORDER.get(None)
         if recorder is not None:
             answer = None if response is None else (response.status_code, dict(response.headers), response.content)
             recorder.record("POST", self.url, headers, content, answer)
+
+
+def _learn(response: requests.Response) -> None:
+    """A credential's key is a secret from the moment that it is known, in whatever was and will be recorded."""
+    recorder = RECORDER.get(None)
+    try:
+        key = response.json().get("apiKey")
+    except (ValueError, AttributeError, RecursionError):
+        return
+    if recorder is not None and isinstance(key, str):
+        recorder.redactor.add(key)
 
 
 def _reason(error: requests.RequestException) -> str:

@@ -28,7 +28,7 @@ def as_data(run: Run) -> dict[str, Any]:
         "level": run.level,
         "verdict": run.verdict,
         "summary": run.summary,
-        "problems": run.problems,
+        "problems": run.reasons,
         "requirements": [_rule(rule) for rule in run.rules],
     }
 

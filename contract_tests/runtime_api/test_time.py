@@ -92,8 +92,8 @@ async def test_the_lock_holds_at_its_last_millisecond(api: RuntimeApi, given: Gi
     """At `lockUntil` the holder's heartbeat is accepted, nobody else gets the job; a millisecond later it is free."""
     clock.needs_to_stand()
     held, free = await given.job(), await given.job()
-    until = (await api.lock(held, by="runtime-a").succeeds()).get("lockUntil")
-    other = (await api.lock(free, by="runtime-a").succeeds()).get("lockUntil")
+    until = (await api.lock(held, by="runtime-a").succeeds()).integer("lockUntil")
+    other = (await api.lock(free, by="runtime-a").succeeds()).integer("lockUntil")
     expect(other == until, "the same lockUntil on a standing clock", f"{until} and {other}", "/lockUntil")
     await clock.reach(until - 1)
     await api.lock(free, by="runtime-b").fails(409, "JOB_ALREADY_LOCKED")
@@ -158,7 +158,7 @@ async def expired_once(given: Given, job: JobRef) -> None:
 async def test_the_last_lapse_fails_the_job(api: RuntimeApi, given: Given, clock: Clock) -> None:
     """Without retries left: failed with JOB_TIMEOUT, `finishedAt` set, lock fields empty, no retry counted."""
     job = await given.job(maxRetryCount=0)
-    until = (await api.lock(job, by="runtime-a").succeeds()).get("lockUntil")
+    until = (await api.lock(job, by="runtime-a").succeeds()).integer("lockUntil")
     await given.lapse()
     await given.settles(job)
     row, now = await given.inspect(job), await clock.now()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import jsonschema
@@ -13,6 +12,7 @@ import pytest
 from fake_builds import FakeBuild, after_one_answer, html, never, no_such_key, nothing, too_short
 
 import conformance
+from conformance.processes import python
 
 ONE_RULE = ("--only", "RT-LOCK-13", "--no-fuzz")
 SCHEMA = json.loads((Path(conformance.__file__).parent / "schemas" / "report.schema.json").read_text("utf-8"))
@@ -20,8 +20,9 @@ SCHEMA = json.loads((Path(conformance.__file__).parent / "schemas" / "report.sch
 
 def contract(*arguments: str, cwd: Path | None = None, timeout: float = 120) -> subprocess.CompletedProcess[str]:
     """Run the command; standard error is where wrong usage is told."""
-    command = [sys.executable, "-W", "ignore", "-m", "conformance", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, cwd=cwd, check=False)
+    done = subprocess.run(
+        python("conformance", *arguments), capture_output=True, text=True, timeout=timeout, cwd=cwd, check=False
+    )
     assert "Traceback" not in done.stderr + done.stdout
     return done
 
@@ -131,11 +132,25 @@ def test_provider_states_that_can_not_be_used_are_inconclusive():
     [
         (("chek",), "did you mean `check`?"),
         (("check", "--onyl", "X"), "--only"),
-        (("check", "--only", "RT-NOPE-*"), "leaves no rule"),
+        (("check", "--only", "RT-NOPE-*"), "RT-NOPE-* matches no rule"),
+        (("check", "--only", "RT-LOCK-13", "--only", "NOPE"), "--only NOPE matches no rule"),
+        (("check", "--only", "RT-LOCK-13", "--skip", "NOPE"), "--skip NOPE matches no rule"),
+        (("check", "--only", "RT-LOCK-13", "--skip", "RT-LOCK-*"), "leave no rule"),
+        (("check", "--report", "json=."), "is a folder"),
+        (("check", "--only", "RT-LOCK-13", "runtime-api", "--base-url", "http://127.0.0.1:9"), "write it after"),
         (("check", "--report", "pdf=x"), "one of json"),
         (("check", "--report", "json=no/such/folder/x"), "does not exist"),
         (("check", "runtime-api"), "--base-url"),
         (("check", "runtime-api", "--base-url", "localhost:80"), "is no URL"),
+        (("check", "runtime-api", "--base-url", "http://[::1"), "is no URL"),
+        (("check", "runtime-api", "--base-url", "http://127.0.0.1:99999"), "is no URL"),
+        (("check", "runtime-api", "--base-url", "http://u:p@127.0.0.1:9"), "leave it out"),
+        (("check", "runtime-api", "--base-url", "http://127.0.0.1:9?a=b"), "query"),
+        (("check", "runtime-api", "--base-url", "http://127.0.0.1:9", "--provider-states", "states"), "is no URL"),
+        (("check", "runtime-api", "--base-url", "http://127.0.0.1:9", "--api-key", ""), "is empty"),
+        (("check", "runtime-api", "--base-url", "http://127.0.0.1:9", "--api-key", "a\nb: c"), "no header can carry"),
+        (("check", "runtime-api", "--base-url", "http://127.0.0.1:9", "--timing", "lock=nan"), "above 0"),
+        (("check", "runtime-api", "--base-url", "http://127.0.0.1:9", "--timing", "lock=3,lock=4"), "twice"),
         (("check", "runtime-api", "--base-url", "http://127.0.0.1:9", "--timing", "lok=3"), "lock"),
         (("check", "--level", "half"), "seed"),
         (("check", "--mutant", "lock.rac"), "did you mean `lock.race`?"),
@@ -169,7 +184,24 @@ def test_a_configuration_file_gives_options(tmp_path):
     (tmp_path / "contract.toml").write_text('[check]\nonly = ["RT-LOCK-03"]\nno-fuzz = true\n', encoding="utf-8")
     done = contract("check", cwd=tmp_path)
     assert done.returncode == 0
-    assert "1 rules in" in done.stdout
+    assert "1 rule in" in done.stdout
+
+
+def test_a_configuration_file_can_be_named_at_the_subcommand(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('[check]\nonly = ["RT-LOCK-03"]\n[check.runtime-api]\nbase-url = "http://127.0.0.1:9"\n', "utf-8")
+    done = contract("check", "--config", str(path), "--no-fuzz")
+    assert (done.returncode, last_line(done)) == (0, "conformant")
+    assert "1 rule in" in done.stdout
+    assert "127.0.0.1:9 can't be reached" in contract("check", "runtime-api", "--config", str(path)).stdout
+
+
+def test_what_all_checks_share_is_written_once(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('[check]\nonly = ["NOPE"]\n', encoding="utf-8")
+    done = contract("check", "runtime-api", "--base-url", "http://127.0.0.1:9", "--config", str(path))
+    assert done.returncode == 2
+    assert "NOPE matches no rule" in done.stderr
 
 
 def test_requirements_in_every_format():
@@ -192,7 +224,7 @@ def test_spec_lint_and_bundle():
 def test_an_interrupted_check_is_inconclusive_and_leaves_no_process(number):
     with FakeBuild(after_one_answer(never)) as build:
         target = ("check", "runtime-api", "--base-url", build.url, "--only", "RT-ERR-06", "--no-fuzz")
-        command = [sys.executable, "-W", "ignore", "-m", "conformance", *target]
+        command = python("conformance", *target)
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         build.was_asked()
         build.was_asked()

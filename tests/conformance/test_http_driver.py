@@ -16,6 +16,7 @@ from contract_tests.checks import CheckSkipped, SetUpFailed
 from contract_tests.transport import StateRefused
 
 URL = "http://build.test/states"
+JOB = {"jobId": "j-1", "userId": "user 1", "snapshotId": None}
 LISTED = {"system": "runtime-api", "states": ["job", "reset"]}
 
 
@@ -33,8 +34,8 @@ def set_up(played, state="job", params=None, **answer):
 
 
 def test_a_state_is_set_up_by_pacts_convention(played):
-    values = set_up(played, "job", {"priority": 3}, json={"jobId": "j-1"})
-    assert values == {"jobId": "j-1"}
+    values = set_up(played, "job", {"priority": 3}, json=JOB)
+    assert values == JOB
     sent = json.loads(played.calls[-1].request.body)
     assert sent == {"action": "setup", "state": "job", "params": {"priority": 3}}
 
@@ -52,8 +53,9 @@ def test_what_is_listed_but_501_is_skipped(played):
 
 
 def test_a_conflict_is_an_answer(played):
-    with pytest.raises(StateRefused, match="only a pending job"):
+    with pytest.raises(StateRefused, match="only a pending job") as refused:
         set_up(played, status=409, json={"error": "only a pending job can be cancelled"})
+    assert isinstance(refused.value, SetUpFailed), "a check that does not expect it is skipped, not broken"
 
 
 @pytest.mark.parametrize(
@@ -62,11 +64,14 @@ def test_a_conflict_is_an_answer(played):
         ({"status": 400, "json": {"error": "params/x is unknown"}}, "400.*params/x is unknown"),
         ({"status": 500, "body": "boom"}, "500 boom"),
         ({"status": 200, "body": "<html>"}, "200 <html>"),
-        ({"status": 200, "json": ["a list"]}, "200"),
+        ({"status": 200, "json": ["a list"]}, "which is no object"),
+        ({"status": 200, "body": "[" * 100_000}, "200"),
+        ({"status": 200, "json": {"userId": "u"}}, "`jobId` is to be a string; it is left out"),
+        ({"status": 200, "json": {"jobId": 5, "userId": "u"}}, "`jobId` is to be a string; it is 5"),
         ({"body": requests.ConnectTimeout()}, "no answer in time"),
         ({"body": requests.ConnectionError()}, "nobody listens"),
     ],
-    ids=["400", "500", "HTML", "a list", "timeout", "connection"],
+    ids=["400", "500", "HTML", "a list", "deep JSON", "no id", "an id that is a number", "timeout", "connection"],
 )
 def test_a_set_up_that_fails_says_why(played, answer, told):
     with pytest.raises(SetUpFailed, match=told):
@@ -95,7 +100,7 @@ def test_states_are_recorded_with_a_command_that_repeats_them(played):
     recorder = Recorder()
     token = RECORDER.set(recorder)
     try:
-        set_up(played, "job", {"userId": "user 1"}, json={"jobId": "j-1"})
+        set_up(played, "job", {"userId": "user 1"}, json=JOB)
     finally:
         RECORDER.reset(token)
     [exchange] = recorder.exchanges
@@ -108,3 +113,34 @@ def test_states_are_recorded_with_a_command_that_repeats_them(played):
 def test_without_provider_states_every_state_is_skipped():
     with pytest.raises(CheckSkipped, match="--provider-states"):
         asyncio.run(NoStates().set_up("job", {}))
+
+
+def test_a_set_up_that_hangs_is_not_tried_again(played):
+    played.get(URL, json=LISTED)
+    played.post(URL, body=requests.ReadTimeout())
+    states = HttpStates(URL)
+    for _ in range(3):
+        with pytest.raises(SetUpFailed, match="no answer in time"):
+            asyncio.run(states.set_up("job", {}))
+    assert [call.request.method for call in played.calls] == ["GET", "POST"]
+
+
+def test_no_proxy_and_no_netrc_of_the_users_is_used(played, monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    set_up(played, "job", json=JOB)
+    assert all(call.request.headers.get("Authorization") is None for call in played.calls)
+    played.get(URL, json=LISTED)
+    assert HttpStates(URL)._session.trust_env is False
+
+
+def test_the_key_of_a_credential_is_a_secret_from_then_on(played):
+    recorder = Recorder()
+    token = RECORDER.set(recorder)
+    played.get(URL, json={"system": "runtime-api", "states": ["credential"]})
+    played.post(URL, json={"credentialId": "c-1", "userId": "u", "apiKey": "no-usual-form-9"})
+    try:
+        values = asyncio.run(HttpStates(URL).set_up("credential", {}))
+    finally:
+        RECORDER.reset(token)
+    assert values["apiKey"] == "no-usual-form-9"
+    assert "no-usual-form-9" not in json.dumps(recorder.exchanges)

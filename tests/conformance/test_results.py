@@ -92,3 +92,10 @@ def test_the_verdict(result, verdict, exit_status):
 def test_a_failure_is_told_once_under_its_first_rule():
     result = run(check("failed", SEED, DECISION), check("passed", SEED))
     assert [(rule.rule.id, failed.status) for rule, failed in result.failures()] == [(SEED, "failed")]
+
+
+def test_a_rule_whose_checks_were_left_out_is_skipped_with_the_reason():
+    [result] = judge_rules([REGISTER[SEED]], [], not_run={SEED: "the time limit came first"})
+    assert (result.status, result.reason) == ("skipped", "the time limit came first")
+    [ended] = judge_rules([REGISTER[SEED]], [check("passed", SEED)], not_run={SEED: "the time limit came first"})
+    assert ended.status == "passed"

@@ -1,0 +1,40 @@
+"""What the suites hold, read from their source without running them."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from pathlib import Path
+
+import contract_tests
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A check that a suite holds; ``fuzz`` ones generate their requests."""
+
+    id: str
+    fuzz: bool
+
+
+def checks_by_rule(suite: str = "runtime_api") -> dict[str, list[Listed]]:
+    """The checks of each rule."""
+    found: dict[str, list[Listed]] = {}
+    for path in sorted((Path(contract_tests.__file__).parent / suite).glob("test_*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.AsyncFunctionDef) and node.name.startswith("test_"):
+                name = f"{path.stem.removeprefix('test_')}.{node.name.removeprefix('test_')}"
+                fuzz = any(isinstance(mark, ast.Name) and mark.id == "fuzz" for mark in node.decorator_list)
+                for id_ in _ids(node):
+                    found.setdefault(id_, []).append(Listed(name, fuzz))
+    return found
+
+
+def _ids(node: ast.AsyncFunctionDef) -> list[str]:
+    texts = [
+        item.value
+        for decorator in node.decorator_list
+        for item in ast.walk(decorator)
+        if isinstance(item, ast.Constant) and isinstance(item.value, str)
+    ]
+    return list(dict.fromkeys(text for text in texts if text.startswith(("RT-", "HUB-"))))
