@@ -28,7 +28,6 @@ from conformance.recording import RECORDER, Recorder
 from contract_tests.checks import CheckFailed, CheckSkipped, NoAnswer, SetUpFailed, TargetVanished
 from contract_tests.client import RuntimeApi
 from contract_tests.given import Clock, Given, Timing
-from openapi.redaction import Redactor
 
 if TYPE_CHECKING:
     from contract_tests.transport import ProviderStates
@@ -64,7 +63,7 @@ class Plugin:
 
     def __init__(self, job: Job, events: TextIO) -> None:
         self.job, self.events = job, events
-        self.redactor = Redactor([job.api_key], openapi.load("runtime-api").document["x-redaction"]["pattern"])
+        self.redactor = openapi.load("runtime-api").redactor([job.api_key])
         self._lost: str | None = None
         self._in_a_row: tuple[type[Exception] | None, int] = (None, 0)
 
@@ -209,10 +208,7 @@ def _function(item: pytest.Item) -> Any:
 
 
 def _rules(item: pytest.Item) -> list[str]:
-    function = _function(item)
-    parameters = getattr(item, "callspec", None)
-    given = parameters.params.get("rule") if parameters else None
-    return [given] if given else list(getattr(function, "requirements", ()))
+    return list(getattr(_function(item), "requirements", ()))
 
 
 def _title(item: pytest.Item) -> str:

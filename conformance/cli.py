@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import io
 import sys
@@ -11,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from openapi.problems import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +24,12 @@ _COMMANDS = {
     "mutants": "conformance.commands.mutants:mutants",
     "spec": "conformance.commands.spec:spec",
 }
+
+
+def _loaded(name: str) -> click.Command:
+    module, _, attribute = _COMMANDS[name].partition(":")
+    command: click.Command = getattr(importlib.import_module(module), attribute)
+    return command
 
 
 class Contract(click.Group):
@@ -38,18 +45,14 @@ class Contract(click.Group):
         del ctx
         if cmd_name not in _COMMANDS:
             return None
-        module, _, attribute = _COMMANDS[cmd_name].partition(":")
-        command: click.Command = getattr(importlib.import_module(module), attribute)
-        return command
+        return _loaded(cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """A subcommand by name; an unknown one is answered with the nearest."""
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
-            near = difflib.get_close_matches(args[0], _COMMANDS, 1)
-            mend = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(_COMMANDS)}"
-            raise click.UsageError(f"No command is named `{args[0]}`; {mend}", ctx)
+            raise click.UsageError(f"No command is named `{args[0]}`; {nearest(args[0], _COMMANDS)}", ctx)
         return super().resolve_command(ctx, args)
 
 
@@ -101,11 +104,9 @@ def read_config(path: Path | None) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, section in sections.items():
         if name not in _COMMANDS or not isinstance(section, dict):
-            near = difflib.get_close_matches(name, _COMMANDS, 1)
-            mend = f"did you mean `[{near[0]}]`?" if near else f"sections are {', '.join(_COMMANDS)}"
+            mend = nearest(name, _COMMANDS, f"sections are {', '.join(_COMMANDS)}", shown="`[{}]`")
             raise click.UsageError(f"{chosen}: `{name}` is no section; {mend}")
-        module, _, attribute = _COMMANDS[name].partition(":")
-        command = getattr(importlib.import_module(module), attribute)
+        command = _loaded(name)
         found[name] = _options(chosen, command, section, f"[{name}]")
         if isinstance(command, click.Group):
             for nested in command.commands:  # what all kinds of a command share is written once
@@ -129,8 +130,7 @@ def _options(path: Path, command: click.Command, section: dict[str, Any], place:
         elif key in by_name:
             found[str(by_name[key])] = value
         else:
-            near = difflib.get_close_matches(key, [*by_name, *nested], 1)
-            mend = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(by_name)}"
+            mend = nearest(key, [*by_name, *nested], f"there are {', '.join(by_name)}")
             raise click.UsageError(f"{path}: {place} has no option `{key}`; {mend}")
     return found
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 Check = TypeVar("Check", bound="Callable[..., Any]")
 
@@ -69,3 +70,10 @@ def expect(truth: bool, expected: str | list[str], actual: object, pointer: str 
     """Fail the check unless ``truth``."""
     if not truth:
         raise CheckFailed(expected, str(actual), pointer)
+
+
+def expect_fields(came: Mapping[str, Any], wanted: Mapping[str, Any], at: str = "") -> None:
+    """Fail the check at the first field that is not as wanted; ``at`` is the JSON Pointer of ``came``."""
+    for name, value in wanted.items():
+        found = came.get(name, "absent")
+        expect(found == value, f"{name} {json.dumps(value)}", json.dumps(found), f"{at}/{name}")

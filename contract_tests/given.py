@@ -12,7 +12,7 @@ from contract_tests.checks import CheckFailed, CheckSkipped, expect
 from contract_tests.client import ANALYSES, Answer, JobRef, RuntimeApi
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
     from random import Random
 
     from contract_tests.transport import ProviderStates
@@ -162,10 +162,11 @@ class Given:
         if "inspect-job" not in self.states.offered:
             await asyncio.sleep(0 if self.clock.stands else self.clock.grace)
             return
-        deadline = time.monotonic() + self.clock.grace
-        while (await self.inspect(job)).get("status") in ("locked", "running", "expired"):
-            expect(time.monotonic() < deadline, "the job leaves `expired` by itself", "it does not")
-            await asyncio.sleep(0.1)
+
+        async def settled() -> bool:
+            return (await self.inspect(job)).get("status") not in ("locked", "running", "expired")
+
+        await self._within(self.clock.grace, settled, "the job leaves `expired` by itself", lambda: "it does not")
 
     async def offered(self, job: JobRef, *, by: str = "runtime-probe") -> bool:
         """Whether a poll lists a job of :meth:`listed_job`."""
@@ -181,23 +182,32 @@ class Given:
 
     async def is_offered_again(self, job: JobRef) -> None:
         """Fail the check unless a poll lists the job within the sweep."""
-        deadline = time.monotonic() + self.clock.grace
-        while not await self.offered(job):
-            what = f"it is not, {self.clock.grace:g} s after the limit"
-            expect(time.monotonic() < deadline, "the job is pending again: a poll lists it", what)
-            await asyncio.sleep(min(0.1, self.clock.grace))
+        what = f"it is not, {self.clock.grace:g} s after the limit"
+        wanted = "the job is pending again: a poll lists it"
+        await self._within(self.clock.grace, lambda: self.offered(job), wanted, lambda: what)
 
     async def comes_back(self, job: JobRef, *, by: str = "runtime-next", within: float | None = None) -> Answer:
         """Fail the check unless the job can be locked again within the sweep; ``by`` has locked it then."""
         grace = self.clock.grace if within is None else within
-        deadline = time.monotonic() + grace
-        while True:
-            answer = await self.api.lock(job, by=by).answers()
-            if answer.status == 200:
-                return answer
-            what = f"{answer.status}, {grace:g} s after the limit"
-            expect(time.monotonic() < deadline, "the job is pending again and can be locked", what)
-            await asyncio.sleep(min(0.1, grace))
+        answers: list[Answer] = []
+
+        async def locked() -> bool:
+            answers.append(await self.api.lock(job, by=by).answers())
+            return answers[-1].status == 200
+
+        wanted = "the job is pending again and can be locked"
+        await self._within(grace, locked, wanted, lambda: f"{answers[-1].status}, {grace:g} s after the limit")
+        return answers[-1]
+
+    @staticmethod
+    async def _within(
+        seconds: float, done: Callable[[], Awaitable[bool]], wanted: str, instead: Callable[[], str]
+    ) -> None:
+        """Ask until it is done, at least once; fail the check where it is not within so many real seconds."""
+        deadline = time.monotonic() + seconds
+        while not await done():
+            expect(time.monotonic() < deadline, wanted, instead())
+            await asyncio.sleep(min(0.1, seconds))
 
     async def stays_away(self, job: JobRef) -> None:
         """Fail the check where the job can be locked, at once or after the sweep."""

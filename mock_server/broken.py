@@ -162,7 +162,7 @@ class HeaderCaller(OperationJudge):
 
     async def judge(self, scope: Any, receive: Any, exchange: Exchange, path: Mapping[str, str]) -> Call:
         call = await super().judge(scope, receive, exchange, path)
-        call.caller = dict(scope["headers"])[b"x-runtime-instance-id"].decode("latin-1")
+        call.caller = exchange.headers[b"x-runtime-instance-id"].decode("latin-1")
         return call
 
 
@@ -170,6 +170,5 @@ class AnyMedia(OperationJudge):
     """Looks at no content type."""
 
     async def judge(self, scope: Any, receive: Any, exchange: Exchange, path: Mapping[str, str]) -> Call:
-        headers = [item for item in scope["headers"] if item[0] != b"content-type"]
-        typed = {**scope, "headers": [*headers, (b"content-type", b"application/json")]}
-        return await super().judge(typed, receive, exchange, path)
+        exchange.headers = {**exchange.headers, b"content-type": b"application/json"}
+        return await super().judge(scope, receive, exchange, path)

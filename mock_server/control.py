@@ -143,8 +143,7 @@ class Control:
 
     async def journal(self, call: Call) -> Answer:
         """What the world saw."""
-        names = {"operationId": "operationId", "jobId": "jobId", "caller": "caller", "status": "status"}
-        wanted = {field: call.query[name] for name, field in names.items()}
+        wanted = {name: call.query[name] for name in ("operationId", "jobId", "caller", "status")}
         entries = call.world.journal.query(since=call.query["since"], limit=call.query["limit"], **wanted)
         return Answer(200, {"entries": entries, "evicted": call.world.journal.evicted})
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Document = dict[str, Any]
-Edit = "Callable[[Document], None]"
 
 
 def _step(document: Document, id_: str) -> Document:
@@ -63,6 +62,24 @@ def _property(schema: str, name: str, **values: Any) -> Callable[[Document], Non
 
     def edit(document: Document) -> None:
         document["components"]["schemas"][schema]["properties"][name].update(values)
+
+    return edit
+
+
+def _poll_list(**values: Any) -> Callable[[Document], None]:
+    """Change which jobs a poll lists, and in which order."""
+
+    def edit(document: Document) -> None:
+        document["paths"]["/internal/runtime/jobs/poll"]["post"]["x-list"].update(values)
+
+    return edit
+
+
+def _error(code: str, **values: Any) -> Callable[[Document], None]:
+    """Change a row of the error codes."""
+
+    def edit(document: Document) -> None:
+        document["x-errors"][code].update(values)
 
     return edit
 
@@ -284,33 +301,25 @@ FAULTS: tuple[Mutant, ...] = (
         "poll.newest-first",
         "within one priority the newest comes first",
         ("RT-SCHED-03",),
-        edit=lambda document: document["paths"]["/internal/runtime/jobs/poll"]["post"]["x-list"].update(
-            order=["priority", "id"]
-        ),
+        edit=_poll_list(order=["priority", "id"]),
     ),
     Mutant(
         "poll.by-age-alone",
         "the priority is ignored",
         ("RT-SCHED-02",),
-        edit=lambda document: document["paths"]["/internal/runtime/jobs/poll"]["post"]["x-list"].update(
-            order=["createdAt", "id"]
-        ),
+        edit=_poll_list(order=["createdAt", "id"]),
     ),
     Mutant(
         "poll.lists-locked",
         "a poll lists locked jobs, too",
         ("RT-SCHED-01",),
-        edit=lambda document: document["paths"]["/internal/runtime/jobs/poll"]["post"]["x-list"].update(
-            {"from": ["pending", "locked"]}
-        ),
+        edit=_poll_list(**{"from": ["pending", "locked"]}),
     ),
     Mutant(
         "poll.lists-cancelled",
         "a poll lists cancelled jobs, too",
         ("RT-SCHED-08", "RT-CANCEL-02"),
-        edit=lambda document: document["paths"]["/internal/runtime/jobs/poll"]["post"]["x-list"].update(
-            {"from": ["pending", "cancelled"]}
-        ),
+        edit=_poll_list(**{"from": ["pending", "cancelled"]}),
     ),
     Mutant(
         "poll.tells-user",
@@ -371,13 +380,13 @@ FAULTS: tuple[Mutant, ...] = (
         "errors.not-retryable",
         "JOB_ALREADY_LOCKED is called not retryable",
         ("RT-ERR-64",),
-        edit=lambda document: document["x-errors"]["JOB_ALREADY_LOCKED"].update(retryable=False),
+        edit=_error("JOB_ALREADY_LOCKED", retryable=False),
     ),
     Mutant(
         "errors.unknown-job-410",
         "an unknown job is 410",
         ("RT-ERR-06",),
-        edit=lambda document: document["x-errors"]["JOB_NOT_FOUND"].update(status=410),
+        edit=_error("JOB_NOT_FOUND", status=410),
     ),
     # The application's side
     Mutant(

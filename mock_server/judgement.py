@@ -87,7 +87,7 @@ class OperationJudge:
         Raises :class:`Refusal` with every violation that can be known at the first step that refuses, and
         :class:`Disconnected` where the client went away.
         """
-        headers: dict[bytes, bytes] = dict(scope["headers"])
+        headers = exchange.headers
         violations: list[Violation] = []
         caller = ""
         for parameter, name in self.headers:
@@ -128,10 +128,7 @@ class OperationJudge:
         # listed with it where the body can be read at all.
         raw, too_large = await read_body(receive, self.limit)
         exchange.request_body = raw
-        content_type = headers.get(b"content-type")
-        refusal = None
-        if content_type != b"application/json":
-            refusal = judge_media_type(content_type, raw)
+        refusal = judge_media_type(headers.get(b"content-type"), raw)
         if too_large and refusal is None:
             refusal = Refusal("PAYLOAD_TOO_LARGE", f"The body is larger than {self.limit} bytes; send less at once.")
         if refusal is not None:

@@ -8,7 +8,6 @@ they were named before the fault was run.
 from __future__ import annotations
 
 import copy
-import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from mock_server.engine import Engine
 from mock_server.judgement import OperationJudge
 from mock_server.runtime_api import RuntimeApi
 from openapi import Contract
+from openapi.problems import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,14 +53,18 @@ def registry() -> dict[str, Mutant]:
     return {fault.id: fault for fault in FAULTS}
 
 
-def apply(id_: str, contract: Contract) -> Parts:
-    """The build's parts with the fault ``id_``. Raises ``ValueError`` naming the nearest for an unknown one."""
+def find(id_: str) -> Mutant:
+    """A seeded fault by id. Raises ``ValueError`` naming the nearest for an unknown one."""
     faults = registry()
-    mutant = faults.get(id_)
-    if mutant is None:
-        near = difflib.get_close_matches(id_, faults, 1)
-        mend = f"did you mean `{near[0]}`?" if near else "`contract mutants list` shows them"
+    if id_ not in faults:
+        mend = nearest(id_, faults, "`contract mutants list` shows them")
         raise ValueError(f"no seeded fault is named `{id_}`; {mend}")
+    return faults[id_]
+
+
+def apply(id_: str, contract: Contract) -> Parts:
+    """The build's parts with the fault ``id_``. Raises ``ValueError`` as :func:`find` does."""
+    mutant = find(id_)
     document = copy.deepcopy(contract.document)
     if mutant.edit is not None:
         mutant.edit(document)

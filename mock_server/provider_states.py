@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import secrets
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import jsonschema_rs
 from mock_server.calls import Refusal
 from mock_server.judgement import compile_normaliser
 from mock_server.violations import body_violations
+from openapi.problems import nearest
 from openapi.schemas import to_json_schema
 
 if TYPE_CHECKING:
@@ -47,9 +47,7 @@ class ProviderStates:
         """Raises ``ValueError`` for a name that no state has, with the nearest one."""
         for name in names:
             if name not in self._setups:
-                near = difflib.get_close_matches(name, self._setups, 1)
-                mend = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(self._setups)}"
-                raise ValueError(f"no provider state is named `{name}`; {mend}")
+                raise ValueError(f"no provider state is named `{name}`; {nearest(name, self._setups)}")
 
     def names(self, world: World) -> list[str]:
         """The states that the world offers."""
@@ -62,9 +60,9 @@ class ProviderStates:
         """
         names = self.names(world)
         if state not in names:
-            near = difflib.get_close_matches(state, names, 1)
-            mend = f"; did you mean `{near[0]}`?" if near else ""
-            raise Refusal("NOT_OFFERED", f"this build does not offer the state `{state}`{mend}")
+            mend = nearest(state, names, "")
+            what = f"this build does not offer the state `{state}`"
+            raise Refusal("NOT_OFFERED", f"{what}; {mend}" if mend else what)
         validator, normalise = self._schemas[state]
         given = {name: value for name, value in params.items() if value is not None}
         if not validator.is_valid(given):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ import jsonschema_rs
 import openapi
 from mock_server.violations import body_violations
 from openapi.documents import Document
-from openapi.problems import Problem, SpecError
+from openapi.problems import Problem, SpecError, nearest
 from openapi.redaction import Redactor
 from openapi.schemas import to_json_schema
 
@@ -116,8 +115,7 @@ def _mend(violation: Violation, columns: Mapping[str, list[str]]) -> str:
         return "components.schemas of the specification has the columns"
     _, *tokens = violation.location.split("/")
     known = list(columns) if len(tokens) == 1 else columns[tokens[0]]
-    near = get_close_matches(tokens[-1], known, 1)
-    return f"did you mean `{near[0]}`?" if near else f"known are {', '.join(known)}"
+    return nearest(tokens[-1], known, f"known are {', '.join(known)}")
 
 
 @cache

@@ -15,7 +15,6 @@ from mock_server.clock import Clock, make_clock
 from mock_server.engine import Engine, Rows
 from mock_server.executor import Executor
 from mock_server.journal import Journal
-from openapi.redaction import Redactor
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -76,8 +75,7 @@ class World:
         self.id, self.options = id_, options
         self._seeds: SeedData | None = None
         self.build = build(options.mutant)
-        pattern = self.build.contract.document["x-redaction"]["pattern"]
-        self.redactor = Redactor([options.api_key], pattern)
+        self.redactor = self.build.contract.redactor([options.api_key])
         self.api_key = options.api_key.encode()
         self.journal = Journal(self.redactor)
         self.clock: Clock = make_clock(options.clock)

@@ -12,10 +12,11 @@ from openapi.bundling import bundle, refer
 from openapi.documents import Document, at_pointer, escape
 from openapi.machine import Machine, MachineError, build
 from openapi.problems import Problem, SpecError
+from openapi.redaction import Redactor
 from openapi.register import Place, Register
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 SPECS = Path(__file__).parent
 NAMES = ("runtime-api", "runtime-health", "control")
@@ -83,6 +84,10 @@ class Contract:
         if self.source:
             return self.source.problem(pointer, message, mend)
         return Problem(self.path, 1, pointer, message, mend)
+
+    def redactor(self, secrets: Iterable[str] = ()) -> Redactor:
+        """What takes these secrets, and whatever looks like a key by ``x-redaction``, out of texts."""
+        return Redactor(secrets, self.document.get("x-redaction", {}).get("pattern"))
 
     @cached_property
     def errors(self) -> Mapping[str, ErrorCode]:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
+
+
+def nearest(word: str, known: Iterable[str], otherwise: str | None = None, shown: str = "`{}`") -> str:
+    """The mend of a misspelt word: the nearest known one, otherwise ``otherwise`` (left out: all that are known)."""
+    names = list(known)
+    near = difflib.get_close_matches(word, names, 1)
+    if near:
+        return f"did you mean {shown.format(near[0])}?"
+    return f"there are {', '.join(names)}" if otherwise is None else otherwise
 
 
 @dataclass(frozen=True, slots=True)

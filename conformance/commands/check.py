@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import difflib
 import random
 import signal
 import sys
@@ -25,8 +24,7 @@ from conformance.report.console import render
 from conformance.runner import Suites, judge
 from contract_tests.checks import CheckFailed, Silent, TargetVanished
 from contract_tests.client import RuntimeApi
-from mock_server.mutants import registry
-from openapi.redaction import Redactor
+from mock_server.mutants import find
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,16 +51,18 @@ def check(context: click.Context, /, mutant: str | None, **options: Any) -> None
     reports(options)
     if options["timing"]:
         raise click.UsageError("--timing is for builds with limits of their own; the reference has the contract's")
-    if mutant is not None and mutant not in registry():
-        near = difflib.get_close_matches(mutant, registry(), 1)
-        mend = f"did you mean `{near[0]}`?" if near else "`contract mutants list` shows them"
-        raise click.UsageError(f"--mutant: no seeded fault is named `{mutant}`; {mend}")
+    if mutant is not None:
+        try:
+            find(mutant)
+        except ValueError as error:
+            raise click.UsageError(f"--mutant: {error}") from None
     api_key = f"key-{random.SystemRandom().getrandbits(64):016x}"
     parts = ["scenarios"] if options["no_fuzz"] else ["scenarios", "fuzz"]
     with interruptible(), reference_served(api_key, mutant) as base_url:
+        worlds = [reference.make_world(base_url) for _ in parts]
         jobs = [
-            job_for(reference.make_world(base_url), api_key, "", part, rules, options)  # a world for each part
-            for part in parts
+            job_for(world, api_key, f"{world}/__control__/provider-states/runtime-api", part, rules, options)
+            for world, part in zip(worlds, parts, strict=True)
         ]
         target = {"kind": "reference", "baseUrl": base_url} | ({"mutant": mutant} if mutant else {})
         run_checks(jobs, rules, options, target, api_key, side_by_side=options["workers"] != 1)
@@ -97,9 +97,7 @@ def runtime_api(base_url: str, api_key: str, provider_states: str | None, **opti
 def job_for(
     base_url: str, api_key: str, states: str | None, part: str, rules: list[Requirement], options: dict[str, Any]
 ) -> Job:
-    """What a child is to do; ``states`` empty: the endpoint of the mock."""
-    if states == "":
-        states = f"{base_url}/__control__/provider-states/runtime-api"
+    """What a child is to do; ``states`` is the provider-state endpoint, None without."""
     timing = timings(options["timing"])
     return Job(base_url, api_key, states, SUITE, part, options["seed"], timing, wanted(rules, options))
 
@@ -187,7 +185,7 @@ def run_checks(
         click.echo("\r\033[K", nl=False, err=True)
     fuzz, level, seed = not options["no_fuzz"], options["level"], options["seed"]
     run = judge(suites, rules, target=target, level=level, seed=seed, began=began, fuzz=fuzz)
-    redactor = Redactor([api_key], openapi.load("runtime-api").document["x-redaction"]["pattern"])
+    redactor = openapi.load("runtime-api").redactor([api_key])
     click.echo(render(run, redactor), nl=False)
     for format_, path in reports(options):
         try:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from contract_tests.checks import CheckFailed, expect, requirement
+from contract_tests.checks import CheckFailed, expect, expect_fields, requirement
 from contract_tests.client import BASE, RuntimeApi, describe
 from contract_tests.transport import StateRefused
 
@@ -63,8 +63,7 @@ async def test_a_lock_sets_its_columns(api: RuntimeApi, given: Given) -> None:
     answer = await api.lock(job, by="runtime-a").succeeds()
     row = await given.inspect(job)
     wanted = {"status": "locked", "lockedBy": "runtime-a", "lockUntil": answer.integer("lockUntil")}
-    for name, value in wanted.items():
-        expect(row.get(name) == value, f"{name} {value}", str(row.get(name)), f"/{name}")
+    expect_fields(row, wanted)
     at = row.get("lockedAt")
     expect(isinstance(at, int), "lockedAt, an instant", str(at), "/lockedAt")
     lasts = row["lockUntil"] - row["lockedAt"]
@@ -135,9 +134,7 @@ async def test_the_answer_tells_what_the_runtime_needs(api: RuntimeApi, given: G
         "timeoutSeconds": 88,
         "params": params,
     }
-    for name, value in wanted.items():
-        came = answer.json.get(name, "absent")
-        expect(came == value, f"{name} {json.dumps(value)}", json.dumps(came), f"/{name}")
+    expect_fields(answer.json, wanted)
 
 
 @requirement("RT-LOCK-12", "RT-ERR-07")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from contract_tests.checks import alone, expect, requirement
+from contract_tests.checks import alone, expect, expect_fields, requirement
 from contract_tests.client import ANALYSES, BASE, JOB_TYPES, RuntimeApi
 from contract_tests.given import Given, ids_of, jobs_of
 
@@ -75,8 +75,7 @@ async def test_an_entry_has_the_seeds_fields(given: Given) -> None:
         "outputSchemaVersion": ANALYSIS,
         "snapshotId": job.snapshot_id,
     }
-    for name, value in wanted.items():
-        expect(entry[name] == value, f"{name} {json.dumps(value)}", json.dumps(entry[name]), f"/jobs/0/{name}")
+    expect_fields(entry, wanted, "/jobs/0")
 
 
 @requirement("RT-DB-10", "RT-DB-11", "RT-DB-19", "RT-DB-20")
@@ -232,9 +231,7 @@ async def test_an_entry_tells_what_the_runtime_needs(given: Given) -> None:
         "timeoutSeconds": 77,
         "params": params,
     }
-    for name, value in wanted.items():
-        came = entry.get(name, "absent")
-        expect(came == value, f"{name} {json.dumps(value)}", json.dumps(came), f"/jobs/0/{name}")
+    expect_fields(entry, wanted, "/jobs/0")
     plain = await given.job(priority=given.first())
     came = (await entry_of(given, plain)).get("params", "absent")
     expect(came is None, "params null", json.dumps(came), "/jobs/0/params")
