@@ -78,8 +78,8 @@ class PollLocks(RuntimeApi):
 class LockInSeconds(RuntimeApi):
     """Answers seconds for milliseconds."""
 
-    def body(self, fields: tuple[str, ...], row: Row) -> dict[str, Any]:
-        body = super().body(fields, row)
+    def body(self, call: Call, outcome: Outcome, fields: tuple[str, ...]) -> dict[str, Any]:
+        body = super().body(call, outcome, fields)
         if "lockUntil" in body:
             body["lockUntil"] //= 1000
         return body

@@ -13,7 +13,7 @@ from mock_server.executor import Executor, Inputs, Outcome
 from mock_server.store import Change, MemoryStore, Queue, QueueQuery, Row, Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from mock_server.clock import Clock
     from openapi import Contract
@@ -32,6 +32,9 @@ class Rows:
         schemas = contract.document["components"]["schemas"]
         entities = {name: schema for name, schema in schemas.items() if "x-row" in schema}
         self.keys: dict[str, str] = {name: schema["x-row"]["key"] for name, schema in entities.items()}
+        self.by: dict[str, str] = {
+            name: schema["x-row"]["by"] for name, schema in entities.items() if "by" in schema["x-row"]
+        }
         self.defaults: dict[str, Row] = {
             name: {column: item.get("default") for column, item in schema["properties"].items()}
             for name, schema in entities.items()
@@ -46,7 +49,7 @@ class Rows:
 
     def store(self) -> MemoryStore:
         """An empty store for these rows."""
-        return MemoryStore(self.keys, self.unique, self.queue)
+        return MemoryStore(self.keys, self.unique, self.queue, self.by)
 
 
 class Engine:
@@ -120,11 +123,23 @@ class Engine:
 
     async def insert(self, entity: str, values: Mapping[str, Any]) -> Row:
         """Store a new row, columns left out taking their defaults. Raises ``KeyError`` when the key exists already."""
-        row = self._row(entity, values, self.clock.now())
-        due = self.executor.due(row, row["id"]) if entity == self.machine.entity else None
-        if not await self.store.commit([Change(entity, None, row, due)]):
-            raise KeyError(row[self.rows.keys[entity]])
-        return row
+        return (await self.insert_all(entity, [values]))[0]
+
+    async def insert_all(self, entity: str, rows: Sequence[Mapping[str, Any]]) -> list[Row]:
+        """Store new rows, all or none. Raises ``KeyError`` with the keys when one of them exists already."""
+        now = self.clock.now()
+        made = [self._row(entity, values, now) for values in rows]
+        changes = [
+            Change(entity, None, row, self.executor.due(row, row["id"]) if entity == self.machine.entity else None)
+            for row in made
+        ]
+        if not await self.store.commit(changes):
+            raise KeyError(*(row[self.rows.keys[entity]] for row in made))
+        return made
+
+    async def rows_of(self, entity: str, value: str) -> Sequence[Row]:
+        """The rows of an entity whose ``x-row.by`` column has that value, oldest first."""
+        return await self.store.rows(entity, value)
 
     async def reset(self) -> None:
         """Remove every row; the clock goes back to real time."""
@@ -141,9 +156,12 @@ class Engine:
                 if row is None:
                     return Outcome("find", trigger.find.otherwise, None)
             inputs[self.machine.row] = row
-            for name in self.executor.related(trigger):
-                inputs[name] = await self._related(trigger.related[name], inputs)
+            related = {
+                name: await self._related(trigger.related[name], inputs) for name in self.executor.related(trigger)
+            }
+            inputs.update(related)
             outcome = self.executor.judge(trigger, inputs)
+            outcome.related = related
             if await self._commit(row, outcome, now):
                 return outcome
             if lost and row is None:

@@ -39,6 +39,8 @@ class Outcome:
     changed: bool = False
     headers: dict[str, str] = field(default_factory=dict)
     created: dict[str, Row] = field(default_factory=dict)
+    related: dict[str, Row | None] = field(default_factory=dict)
+    """The related rows that were looked at, by their names in the machine."""
 
 
 class Executor:

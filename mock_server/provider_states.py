@@ -133,7 +133,8 @@ class ProviderStates:
         if row is None:
             raise _no_job(params["jobId"])
         result = await world.engine.store.get("Result", row["id"])
-        return {**row, "resultCount": int(result is not None), "logCount": 0}
+        logs = await world.engine.rows_of("StoredLog", row["id"])
+        return {**row, "resultCount": int(result is not None), "logCount": len(logs)}
 
 
 def _no_job(id_: str) -> Refusal:
@@ -141,12 +142,13 @@ def _no_job(id_: str) -> Refusal:
 
 
 def snapshot_content(world: World, *, allow_document: bool, fields: list[str]) -> Values:
-    """The sections of a snapshot before privacy is applied: the specification's own example, with a document's text."""
+    """The sections of a snapshot before privacy is applied: the specification's own example, and what privacy keeps."""
     document = world.build.contract.document
     example = document["components"]["examples"]["SnapshotAnswer"]["value"]
     own = ("jobId", "snapshotId", "snapshotVersion")
     content = {name: value for name, value in example.items() if name not in own}
     content["privacyScope"] = {"allowDocumentContent": allow_document}
     content["allowedModelFields"] = list(fields)
+    content["userProfile"] = {**content["userProfile"], "displayName": "Learner One", "dailyGoalMinutes": 45}
     content["documentContent"] = {"title": "Linear equations", "text": "A line has a slope and an intercept."}
     return content

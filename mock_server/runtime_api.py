@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import secrets
 from typing import TYPE_CHECKING, Any
 
 from mock_server.calls import Answer, Refusal
+from mock_server.privacy import Privacy
 from mock_server.store import QueueQuery
 
 if TYPE_CHECKING:
@@ -13,6 +16,9 @@ if TYPE_CHECKING:
     from mock_server.store import Row
     from openapi import Contract
 
+MODEL_PATH = "/__model__"
+_HOST = re.compile(r"[A-Za-z0-9._:\[\]-]{1,255}")
+
 
 class RuntimeApi:
     """Handlers of one contract by operationId; they hold no state. A seeded fault subclasses it."""
@@ -20,6 +26,7 @@ class RuntimeApi:
     def __init__(self, contract: Contract) -> None:
         self.contract = contract
         schemas = contract.document["components"]["schemas"]
+        self.privacy = Privacy(schemas["SnapshotAnswer"]["x-privacy"])
         self.entry_fields: tuple[str, ...] = tuple(schemas["PollEntry"]["properties"])
         self.answer_fields = {
             (operation.id, status): tuple(self._properties(operation.document["responses"][str(status)]))
@@ -33,15 +40,8 @@ class RuntimeApi:
 
     def handlers(self) -> dict[str, Handler]:
         """The handler of each operation."""
-        found: dict[str, Handler] = {}
-        for operation in self.contract.operations.values():
-            served = self.poll if operation.id == "pollJobs" else self.operate
-            found[operation.id] = served if operation.served else self.not_served
-        return found
-
-    async def not_served(self, call: Call) -> Answer:
-        """Operations marked ``x-served: false``."""
-        raise Refusal("NOT_IMPLEMENTED", f"{call.operation_id} is not served by this version of the reference server.")
+        own: dict[str, Handler] = {"pollJobs": self.poll, "submitInvocationLogs": self.logs}
+        return {id_: own.get(id_, self.operate) for id_ in self.contract.operations}
 
     async def poll(self, call: Call) -> Answer:
         """List jobs that wait; the rules that no machine states (RT-POLL-12 to 14, 50 to 59, RT-SCHED-01 to 06)."""
@@ -86,12 +86,53 @@ class RuntimeApi:
             code = str(outcome.answer)
             raise Refusal(code, f"{self.contract.errors[code].description}.", headers=outcome.headers)
         fields = self.answer_fields[call.operation_id, outcome.answer]
-        body = self.body(fields, outcome.row or {}) if fields else None
+        body = self.body(call, outcome, fields) if fields else None
         return Answer(outcome.answer, body, outcome.headers)
 
-    def body(self, fields: tuple[str, ...], row: Row) -> dict[str, Any]:
-        """The answer's fields are the job's columns of the same name; ``jobId`` is its id."""
-        return {name: row["id" if name == "jobId" else name] for name in fields}
+    def body(self, call: Call, outcome: Outcome, fields: tuple[str, ...]) -> dict[str, Any]:
+        """The answer's fields are the job's columns of the same name (``jobId`` is its id), and what is no column."""
+        row = outcome.row or {}
+        values = {**row, "jobId": row["id"]}
+        match call.operation_id:
+            case "getSnapshot":
+                return self.snapshot(values, outcome.related["snapshot"] or {})
+            case "resolveCredential":
+                values |= self.credential(call, row, outcome.related.get("credential"))
+            case "submitResult":
+                result = outcome.created.get("Result") or outcome.related["result"] or {}
+                values["resultIdempotencyKey"] = result["resultIdempotencyKey"]
+        return {name: values[name] for name in fields if name in values}
+
+    def snapshot(self, job: Row, snapshot: Row) -> dict[str, Any]:
+        """The job's snapshot as far as a Runtime may see it (RT-SNAP-02, 53, 54)."""
+        own = {"jobId": job["jobId"], "snapshotId": snapshot["id"], "snapshotVersion": snapshot["snapshotVersion"]}
+        return {**self.privacy.applied(snapshot["content"]), **own}
+
+    def credential(self, call: Call, job: Row, credential: Row | None) -> dict[str, Any]:
+        """What a Runtime needs to call the model (RT-CRED-07): the user's key where the job is to use that."""
+        users = credential if job["apiKeyMode"] != "platform_key" else None
+        key = users["apiKey"] if users else call.world.platform_key
+        return {
+            "provider": job["modelProvider"],
+            "model": job["modelName"],
+            "baseUrl": self.model_url(call),
+            "apiKey": key,
+        }
+
+    @staticmethod
+    def model_url(call: Call) -> str:
+        """A base URL of its own for each resolve (RT-CRED-59), at the host by which the caller reached us."""
+        host = call.headers.get(b"host", b"").decode("latin-1")
+        if not _HOST.fullmatch(host):
+            host = "127.0.0.1"
+        return f"http://{host}{call.world.path}{MODEL_PATH}/{secrets.token_hex(8)}/v1"
+
+    async def logs(self, call: Call) -> Answer:
+        """Store a batch of invocation logs, all or none (RT-LOG-53); no job is looked at (RT-LOG-56, 57)."""
+        redactor = call.world.redactor
+        rows = [{"jobId": log["jobId"], "log": redactor.data(log)} for log in call.body["logs"]]
+        await call.world.engine.insert_all("StoredLog", rows)
+        return Answer(201, {"accepted": len(rows)})
 
     def _properties(self, response: dict[str, Any]) -> dict[str, Any]:
         content = self.contract.resolve(response).get("content", {}).get("application/json")

@@ -64,8 +64,8 @@ class Store(Protocol):
     async def find(self, entity: str, where: Mapping[str, Any]) -> Row | None:
         """The row whose columns have these values, None where there is none; the columns are a unique set."""
 
-    async def rows(self, entity: str) -> Sequence[Row]:
-        """All rows of an entity, oldest first."""
+    async def rows(self, entity: str, of: str | None = None) -> Sequence[Row]:
+        """All rows of an entity, oldest first; with ``of`` those whose ``x-row.by`` column has that value."""
 
     async def commit(self, changes: Sequence[Change]) -> bool:
         """Apply all changes or none: False when a row is no longer the one that was judged, or exists already."""
@@ -83,9 +83,18 @@ class Store(Protocol):
 class MemoryStore:
     """Rows in dictionaries. No method suspends: on one event loop nothing comes between judge and commit."""
 
-    def __init__(self, keys: Mapping[str, str], unique: Mapping[str, tuple[str, ...]], queue: Queue | None) -> None:
-        """``keys``: primary key by entity; ``unique``: a further unique set of columns, null being different."""
-        self._keys, self._unique, self._queue = keys, unique, queue
+    def __init__(
+        self,
+        keys: Mapping[str, str],
+        unique: Mapping[str, tuple[str, ...]],
+        queue: Queue | None,
+        by: Mapping[str, str] | None = None,
+    ) -> None:
+        """``keys``: primary key by entity; ``unique``: a further unique set of columns, null being different.
+
+        ``by``: a column, never changed, by which rows of an entity can be listed.
+        """
+        self._keys, self._unique, self._queue, self._by = keys, unique, queue, by or {}
         self._clear()
 
     def _clear(self) -> None:
@@ -94,6 +103,7 @@ class MemoryStore:
         self._due: dict[tuple[str, str], tuple[int, int, str]] = {}
         self._timers: SortedList = SortedList()
         self._groups: dict[str, SortedList] = {}
+        self._listed: dict[tuple[str, Any], dict[str, None]] = {}
 
     async def clear(self) -> None:
         """Remove every row."""
@@ -112,9 +122,12 @@ class MemoryStore:
             return self._by_unique[entity].get(tuple(where[column] for column in self._unique[entity]))
         raise LookupError(f"{entity} has no unique set of the columns {', '.join(columns)}")
 
-    async def rows(self, entity: str) -> Sequence[Row]:
-        """All rows of an entity, oldest first."""
-        return list(self._rows[entity].values())
+    async def rows(self, entity: str, of: str | None = None) -> Sequence[Row]:
+        """All rows of an entity, or those of one value of its ``by`` column, oldest first."""
+        rows = self._rows[entity]
+        if of is None:
+            return list(rows.values())
+        return [rows[key] for key in self._listed.get((entity, of), ())]
 
     async def commit(self, changes: Sequence[Change]) -> bool:
         """Apply all changes or none."""
@@ -149,6 +162,8 @@ class MemoryStore:
         values = self._unique_values(entity, new)
         if values is not None:
             self._by_unique[entity][values] = new
+        if old is None and entity in self._by:
+            self._listed.setdefault((entity, new[self._by[entity]]), {})[key] = None
         if self._queue is not None and entity == self._queue.entity:
             self._requeue(self._queue, old, new)
         before = self._due.pop((entity, key), None)

@@ -75,12 +75,18 @@ class World:
         self.id, self.options = id_, options
         self._seeds: SeedData | None = None
         self.build = build(options.mutant)
-        self.redactor = self.build.contract.redactor([options.api_key])
+        self.platform_key = f"sk-platform-{secrets.token_hex(16)}"
+        self.redactor = self.build.contract.redactor([options.api_key, self.platform_key])
         self.api_key = options.api_key.encode()
         self.journal = Journal(self.redactor)
         self.clock: Clock = make_clock(options.clock)
         store = self.build.rows.store()
         self.engine = self.build.engine(self.build.executor, self.build.rows, store, self.clock, self.redactor.text)
+
+    @property
+    def path(self) -> str:
+        """The path under which the world's APIs stand: empty for the default one."""
+        return "" if self.id == DEFAULT else PREFIX + self.id
 
     async def fill(self, seeds: SeedData) -> None:
         """Put seed data into the world; from here on :meth:`reset` brings it back. Raises :class:`DataError`."""
@@ -98,7 +104,7 @@ class World:
         """The world as the control plane shows it."""
         return {
             "id": self.id,
-            "path": "/" if self.id == DEFAULT else PREFIX + self.id,
+            "path": self.path or "/",
             "clock": self.options.clock,
             "now": self.clock.now(),
             "mutant": self.options.mutant,

@@ -36,13 +36,12 @@ class ErrorCode:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation; ``statuses`` are the documented HTTP statuses, ``served`` false while it only answers 501."""
+    """One operation; ``statuses`` are the documented HTTP statuses."""
 
     id: str
     method: str
     path: str
     statuses: tuple[int, ...]
-    served: bool
     document: Mapping[str, Any]
 
 
@@ -112,9 +111,8 @@ class Contract:
                 if method in item:
                     operation = item[method]
                     statuses = tuple(int(status) for status in operation["responses"] if status != "default")
-                    served = operation.get("x-served", True)
                     id_ = operation["operationId"]
-                    found[id_] = Operation(id_, method.upper(), path, statuses, served, operation)
+                    found[id_] = Operation(id_, method.upper(), path, statuses, operation)
         return found
 
     def resolve(self, item: Mapping[str, Any]) -> dict[str, Any]:

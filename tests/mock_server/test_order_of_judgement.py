@@ -105,8 +105,3 @@ def test_a_path_is_matched_as_it_is(world, path):
     answer = world.send("POST", path, json={"runtimeInstanceId": "r", "supportedJobTypes": ["x"]})
     assert answer.status_code == 404
     assert "location" not in answer.headers
-
-
-def test_an_operation_that_is_not_served_yet_says_so(world):
-    answer = world.send("GET", "/internal/runtime/jobs/j/snapshot")
-    assert (answer.status_code, answer.json()["errorCode"]) == (501, "NOT_IMPLEMENTED")
