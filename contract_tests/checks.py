@@ -76,4 +76,5 @@ def expect_fields(came: Mapping[str, Any], wanted: Mapping[str, Any], at: str = 
     """Fail the check at the first field that is not as wanted; ``at`` is the JSON Pointer of ``came``."""
     for name, value in wanted.items():
         found = came.get(name, "absent")
-        expect(found == value, f"{name} {json.dumps(value)}", json.dumps(found), f"{at}/{name}")
+        good = found == value and isinstance(found, bool) is isinstance(value, bool)  # true is not 1
+        expect(good, f"{name} {json.dumps(value)}", json.dumps(found), f"{at}/{name}")

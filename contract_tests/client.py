@@ -169,14 +169,90 @@ class RuntimeApi:
         """Heartbeat for a job."""
         return self._of_job("POST", job, "heartbeat", by, {"runtimeInstanceId": by, **fields})
 
+    def snapshot(self, job: JobRef | str, *, by: str = "runtime-a") -> Call:
+        """Read a job's snapshot."""
+        return self.raw("GET", _path(job, "snapshot"), by=by)
+
+    def resolve(
+        self,
+        job: JobRef | str,
+        *,
+        by: str = "runtime-a",
+        mode: Any = "platform_key",
+        credential: Any = UNSET,
+        provider: Any = "deepseek",
+        **fields: Any,
+    ) -> Call:
+        """Resolve the credential of a job; ``mode`` is ``apiKeyMode``, ``credential`` is ``credentialId``."""
+        body = {"jobId": _id(job), "apiKeyMode": mode, "credentialId": credential, "provider": provider, **fields}
+        return self.raw("POST", f"{BASE}/model-credentials/resolve", body=_without_unset(body), by=by)
+
+    def result(
+        self,
+        job: JobRef | str,
+        *,
+        by: str = "runtime-a",
+        hash: Any = "sha256-abc123",  # noqa: A002 - the protocol's own word
+        attempt: Any = 0,
+        schema: Any = "analysis_output_v1",
+        **fields: Any,
+    ) -> Call:
+        """Submit a result; ``schema`` is ``schemaVersion``, ``fields`` are further properties, or others' values."""
+        body = {
+            "runtimeInstanceId": by,
+            "schemaVersion": schema,
+            "status": "succeeded",
+            "validatedOutput": {"learningState": "in_progress", "riskLevel": "low"},
+            "attemptNo": attempt,
+            "outputHash": hash,
+        }
+        return self._of_job("POST", job, "result", by, {**body, **fields})
+
+    def fail(
+        self,
+        job: JobRef | str,
+        *,
+        by: str = "runtime-a",
+        code: Any = "MODEL_TIMEOUT",
+        message: Any = "DeepSeek request timed out after 30s",
+        retryable: Any = True,
+        **fields: Any,
+    ) -> Call:
+        """Submit a failure; ``code`` is ``errorCode``, ``message`` is ``errorMessage``."""
+        body = {"runtimeInstanceId": by, "errorCode": code, "errorMessage": message, "retryable": retryable}
+        return self._of_job("POST", job, "fail", by, {**body, **fields})
+
+    def logs(self, *entries: Any, by: str = "runtime-a", **fields: Any) -> Call:
+        """Submit a batch of invocation logs; ``fields`` are properties beside ``logs``."""
+        return self.raw("POST", f"{BASE}/invocation-logs", body={"logs": list(entries), **fields}, by=by)
+
     async def together(self, calls: Sequence[Call]) -> list[Answer]:
         """Send calls at the same moment, on connections that are open before."""
         return [Answer(response) for response in await self.transport.send_together([call.request for call in calls])]
 
     def _of_job(self, method: str, job: JobRef | str, what: str, by: str, body: dict[str, Any]) -> Call:
-        id_ = job if isinstance(job, str) else job.id
-        path = f"{BASE}/jobs/{quote(id_, safe='')}/{what}"
-        return self.raw(method, path, body=_without_unset(body), by=by)
+        return self.raw(method, _path(job, what), body=_without_unset(body), by=by)
+
+
+def log_entry(job: JobRef | str, *, by: str = "runtime-a", **fields: Any) -> dict[str, Any]:
+    """A log of one model call with what is required; ``fields`` are further properties, ``UNSET`` takes one away."""
+    entry = {
+        "jobId": _id(job),
+        "provider": "deepseek",
+        "model": "deepseek-chat",
+        "apiKeyMode": "platform_key",
+        "success": True,
+        "runtimeInstanceId": by,
+    }
+    return _without_unset({**entry, **fields})
+
+
+def _id(job: JobRef | str) -> str:
+    return job if isinstance(job, str) else job.id
+
+
+def _path(job: JobRef | str, what: str) -> str:
+    return f"{BASE}/jobs/{quote(_id(job), safe='')}/{what}"
 
 
 def _without_unset(body: dict[str, Any]) -> dict[str, Any]:

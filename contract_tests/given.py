@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from contract_tests.transport import ProviderStates
 
+STATES = ("pending", "locked", "running", "succeeded", "failed", "cancelled")
+"""The states in which a job can stay."""
 INSTANTS = ("lockedAt", "lockUntil", "startedAt", "finishedAt", "createdAt", "updatedAt")
 POLL_LIMIT = 50
 OTHER_SCHEMA = "quiz_output_v1"
@@ -125,11 +127,39 @@ class Given:
         await self.states.set_up("cancel-job", {"jobId": job.id})
         return job
 
-    async def failed_job(self, **params: Any) -> JobRef:
-        """A job whose only attempt was lost."""
+    async def succeeded_job(self, by: str = "runtime-a", **params: Any) -> JobRef:
+        """A job whose result ``by`` has submitted, with the hash and the attempt that ``api.result`` sends."""
+        job = await self.running_job(by, **params)
+        schema = params.get("outputSchemaVersion", "analysis_output_v1")
+        await self.api.result(job, by=by, schema=schema).succeeds(201)
+        return job
+
+    async def failed_job(self, by: str = "runtime-a", **params: Any) -> JobRef:
+        """A job that ``by`` has failed for good."""
+        job = await self.running_job(by, **params)
+        await self.api.fail(job, by=by, retryable=False).succeeds()
+        return job
+
+    async def lost_job(self, **params: Any) -> JobRef:
+        """A job whose only attempt lapsed: failed, as soon as it is swept."""
         job = await self.locked_job(maxRetryCount=0, **params)
         await self.lapse()
         return job
+
+    async def in_state(self, state: str, by: str = "runtime-a", **params: Any) -> JobRef:
+        """A job in one of the states in which a job can stay; ``by`` brought it there."""
+        match state:
+            case "pending":
+                return await self.job(**params)
+            case "cancelled":
+                return await self.cancelled_job(**params)
+        make = {
+            "locked": self.locked_job,
+            "running": self.running_job,
+            "succeeded": self.succeeded_job,
+            "failed": self.failed_job,
+        }
+        return await make[state](by, **params)
 
     async def revoke_ai_consent(self, user_id: str) -> None:
         """The user switches AI off."""

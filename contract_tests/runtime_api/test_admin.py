@@ -1,0 +1,77 @@
+"""What an Admin does: reruns (seed 000 section 9)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from contract_tests.checks import expect, expect_fields, requirement
+from contract_tests.client import RuntimeApi
+from contract_tests.steps import rerun
+from contract_tests.transport import StateRefused
+
+if TYPE_CHECKING:
+    from contract_tests.given import Given
+
+
+@requirement("RT-ADMIN-01", "RT-ADMIN-02", "RT-ADMIN-04")
+async def test_a_failed_job_can_be_rerun(api: RuntimeApi, given: Given) -> None:
+    """A rerun makes another job that can be locked; the old one stays failed."""
+    job = await given.failed_job()
+    await given.settles(job)
+    new = await rerun(given, job)
+    expect(new.id != job.id, "a new job", "the old job", "/jobId")
+    await api.lock(new).succeeds()
+    await api.lock(job).refused()
+
+
+@requirement("RT-ADMIN-03", "RT-DB-22")
+async def test_a_rerun_records_its_origin(given: Given) -> None:
+    """`retriedFromJobId` of the new job is the old job's id."""
+    job = await given.failed_job()
+    await given.settles(job)
+    expect_fields(await given.inspect(await rerun(given, job)), {"retriedFromJobId": job.id})
+
+
+@requirement("RT-ADMIN-51", "RT-ADMIN-52", "RT-ADMIN-53", "RT-ADMIN-54")
+async def test_a_rerun_copies_the_input(given: Given) -> None:
+    """Pending, counters 0, no idempotencyKey; every other input column, snapshotId and params too, as the old job's."""
+    inputs: dict[str, Any] = {
+        "jobType": "flashcard_generation",
+        "targetType": "user",
+        "targetId": "t-1",
+        "priority": 4,
+        "timeoutSeconds": 99,
+    }
+    more: dict[str, Any] = {
+        "promptVersion": "flash_v1",
+        "outputSchemaVersion": "flashcard_output_v1",
+        "params": {"cardCount": 2},
+    }
+    job = await given.failed_job(**inputs, **more, idempotencyKey=given.unique("idem"))
+    await given.settles(job)
+    old, row = await given.inspect(job), await given.inspect(await rerun(given, job))
+    expect_fields(row, {"status": "pending", "retryCount": 0, "attemptNo": 0, "idempotencyKey": None, **inputs, **more})
+    copied = ("userId", "snapshotId", "apiKeyMode", "credentialId", "modelProvider", "modelName", "maxRetryCount")
+    expect_fields(row, {name: old[name] for name in copied})
+
+
+@requirement("RT-ADMIN-50")
+@pytest.mark.parametrize("state", ["pending", "locked", "running", "cancelled"])
+async def test_only_a_failed_job_can_be_rerun(given: Given, state: str) -> None:
+    """A rerun of any other job is refused (409), and the job stays as it is."""
+    make = {
+        "pending": given.job,
+        "locked": given.locked_job,
+        "running": given.running_job,
+        "cancelled": given.cancelled_job,
+    }
+    job = await make[state]()
+    before = await given.inspect(job)
+    try:
+        await rerun(given, job)
+    except StateRefused:
+        await given.unchanged(job, before)
+        return
+    expect(False, "a refusal (409)", f"a rerun of a {state} job")

@@ -1,0 +1,63 @@
+"""Jobs and results that repeat (seed 000 section 8)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from contract_tests.checks import expect, requirement
+from contract_tests.client import RuntimeApi
+
+if TYPE_CHECKING:
+    from contract_tests.given import Given
+
+FIVE = {"jobType": "quiz_generation", "targetType": "material", "targetId": "mat-1"}
+
+
+@requirement("RT-IDEM-01")
+async def test_the_same_job_is_not_created_twice(given: Given) -> None:
+    """userId, jobType, targetType, targetId and idempotencyKey again: the same job."""
+    made = {"userId": given.unique("user"), "idempotencyKey": given.unique("idem"), **FIVE}
+    first, second = await given.job(**made), await given.job(**made)
+    expect(first.id == second.id, f"the job {first.id} again", second.id, "/jobId")
+
+
+@requirement("RT-IDEM-02")
+async def test_without_a_key_jobs_repeat(given: Given) -> None:
+    """Without an idempotencyKey the same creation makes another job."""
+    made = {"userId": given.unique("user"), **FIVE}
+    first, second = await given.job(**made), await given.job(**made)
+    expect(first.id != second.id, "another job", "the same job", "/jobId")
+
+
+@requirement("RT-IDEM-50")
+@pytest.mark.parametrize("state", ["locked", "cancelled"])
+async def test_the_existing_job_answers_whatever_its_state(api: RuntimeApi, given: Given, state: str) -> None:
+    """A creation that repeats a locked or cancelled job gets that job; the job is left alone."""
+    made = {"userId": given.unique("user"), "idempotencyKey": given.unique("idem"), **FIVE}
+    job = await given.job(**made)
+    if state == "locked":
+        await api.lock(job).succeeds()
+    else:
+        await given.states.set_up("cancel-job", {"jobId": job.id})
+    before = await given.inspect(job)
+    again = await given.job(**made)
+    expect(again.id == job.id, f"the job {job.id} again", again.id, "/jobId")
+    expect(
+        again.snapshot_id == job.snapshot_id, "no new snapshot", f"another snapshot: {again.snapshot_id}", "/snapshotId"
+    )
+    await given.unchanged(job, before)
+
+
+@requirement("RT-IDEM-51")
+async def test_only_the_five_together_are_unique(given: Given) -> None:
+    """The same key with another user, type or target makes a job of its own."""
+    made = {"userId": given.unique("user"), "idempotencyKey": given.unique("idem"), **FIVE}
+    ids = {(await given.job(**made)).id}
+    others: list[dict[str, Any]] = [{"userId": given.unique("user")}, {"jobType": "flashcard_generation"}]
+    others += [{"targetType": "user"}, {"targetId": "mat-2"}, {"idempotencyKey": given.unique("idem")}]
+    for other in others:
+        id_ = (await given.job(**{**made, **other})).id
+        expect(id_ not in ids, f"a job of its own with another {next(iter(other))}", "the job that was there", "/jobId")
+        ids.add(id_)

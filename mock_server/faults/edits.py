@@ -1,0 +1,105 @@
+"""How a fault changes a build: edits of the specification's data, and parts replaced."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mock_server.mutants import Parts
+
+Document = dict[str, Any]
+
+
+def step(document: Document, id_: str) -> Document:
+    """A step of the machine by id."""
+    machine = document["x-state-machine"]
+    groups = [item["steps"] for group in ("operations", "actions") for item in machine[group].values()]
+    groups += machine["entering"].values()
+    return next(step for steps in groups for step in steps if step["id"] == id_)
+
+
+def set_step(id_: str, **values: Any) -> Callable[[Document], None]:
+    """Change keys of a step; a value of None takes the key away."""
+
+    def edit(document: Document) -> None:
+        changed = step(document, id_)
+        for key, value in values.items():
+            changed[key] = value
+            if value is None:
+                del changed[key]
+
+    return edit
+
+
+def put(*path: str, value: Any) -> Callable[[Document], None]:
+    """Replace a value anywhere in the specification."""
+
+    def edit(document: Document) -> None:
+        node = document
+        for key in path[:-1]:
+            node = node[key]
+        node[path[-1]] = value
+
+    return edit
+
+
+def machine(*path: str, value: Any) -> Callable[[Document], None]:
+    """Replace a value of the machine."""
+    return put("x-state-machine", *path, value=value)
+
+
+def schema(name: str, **values: Any) -> Callable[[Document], None]:
+    """Change keys of a schema, e.g. what it requires."""
+
+    def edit(document: Document) -> None:
+        document["components"]["schemas"][name].update(values)
+
+    return edit
+
+
+def drop_timer(name: str) -> Callable[[Document], None]:
+    """Take a timer away."""
+
+    def edit(document: Document) -> None:
+        del document["x-state-machine"]["timers"][name]
+
+    return edit
+
+
+def schema_property(of: str, name: str, **values: Any) -> Callable[[Document], None]:
+    """Change the schema of a property."""
+
+    def edit(document: Document) -> None:
+        document["components"]["schemas"][of]["properties"][name].update(values)
+
+    return edit
+
+
+def poll_list(**values: Any) -> Callable[[Document], None]:
+    """Change which jobs a poll lists, and in which order."""
+
+    def edit(document: Document) -> None:
+        document["paths"]["/internal/runtime/jobs/poll"]["post"]["x-list"].update(values)
+
+    return edit
+
+
+def error(code: str, **values: Any) -> Callable[[Document], None]:
+    """Change a row of the error codes."""
+
+    def edit(document: Document) -> None:
+        document["x-errors"][code].update(values)
+
+    return edit
+
+
+def part(**parts: Any) -> Callable[[Parts], None]:
+    """Replace parts of the build."""
+
+    def change(build: Parts) -> None:
+        for name, part in parts.items():
+            setattr(build, name, part)
+
+    return change

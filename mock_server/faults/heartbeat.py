@@ -1,0 +1,75 @@
+"""Seeded faults of heartbeats."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mock_server.faults.edits import machine, part, set_step
+from mock_server.mutants import Mutant
+from mock_server.runtime_api import RuntimeApi
+
+if TYPE_CHECKING:
+    from mock_server.calls import Answer, Call
+    from mock_server.executor import Outcome
+
+
+class HeartbeatWithBody(RuntimeApi):
+    """Answers 200 with a body."""
+
+    def answer(self, call: Call, outcome: Outcome) -> Answer:
+        answer = super().answer(call, outcome)
+        if call.operation_id == "heartbeatJob":
+            answer.status, answer.body = 200, {"ok": True}
+        return answer
+
+
+FAULTS = (
+    Mutant(
+        "heartbeat.stranger",
+        "anybody's heartbeat extends the lock",
+        ("RT-HB-03",),
+        edit=set_step("heartbeat.held", require="job.status in ['locked', 'running'] && now <= job.lockUntil"),
+    ),
+    Mutant(
+        "heartbeat.no-extension",
+        "a heartbeat does not extend the lock",
+        ("RT-HB-04",),
+        edit=set_step("heartbeat", set=[{"errorCode": None}]),
+    ),
+    Mutant(
+        "heartbeat.adds-up",
+        "a heartbeat adds 60 s to the old end of the lock",
+        ("RT-HB-04",),
+        edit=set_step("heartbeat", set=[{"lockUntil": "job.lockUntil + lockTime"}]),
+    ),
+    Mutant(
+        "heartbeat.no-start",
+        "the first heartbeat does not start the run",
+        ("RT-HB-51", "RT-SM-11"),
+        edit=set_step("heartbeat.first", to=None, set=["renew"]),
+    ),
+    Mutant(
+        "heartbeat.restarts",
+        "every heartbeat sets startedAt anew",
+        ("RT-HB-52", "RT-TIME-54"),
+        edit=set_step("heartbeat", set=["renew", {"startedAt": "now"}]),
+    ),
+    Mutant(
+        "heartbeat.with-body",
+        "a heartbeat is answered 200 with a body",
+        ("RT-HB-05", "RT-HB-06"),
+        parts=part(runtime_api=HeartbeatWithBody),
+    ),
+    Mutant(
+        "heartbeat.not-told",
+        "the cancel request is not told",
+        ("RT-HB-09", "RT-HB-55"),
+        edit=machine("define", "stopAsked", value="job.status == 'pending' ? 'true' : null"),
+    ),
+    Mutant(
+        "heartbeat.always-told",
+        "every heartbeat tells of a cancel request",
+        ("RT-HB-56",),
+        edit=machine("define", "stopAsked", value="job.status == 'pending' ? null : 'true'"),
+    ),
+)
