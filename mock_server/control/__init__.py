@@ -1,4 +1,4 @@
-"""The control plane: provider states, worlds and the journal, served from ``control.yaml`` with the same judgement."""
+"""The control plane, served from ``control.yaml`` with the same judgement as the APIs; an area of it a module."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 import openapi
 from mock_server.app import Api, Errors
 from mock_server.calls import Answer, Exchange, Refusal
+from mock_server.control.journal import JournalHandlers
+from mock_server.control.worlds import WorldHandlers
 from mock_server.provider_states import ProviderStates
-from mock_server.seed_data import DataError, SeedData
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mock_server.calls import Call, Handler
-    from mock_server.worlds import World, Worlds
+    from mock_server.worlds import Worlds
 
 BASE_PATH = "/__control__"
 
@@ -65,7 +66,7 @@ def _name(host: str) -> str:
 
 
 class Control:
-    """Handlers of the control plane, over all worlds of one server."""
+    """The handlers of all areas, over all worlds of one server."""
 
     def __init__(self, worlds: Worlds, guard: Guard) -> None:
         contract = openapi.load("control")
@@ -75,12 +76,8 @@ class Control:
             "readHealth": self.health,
             "listStates": self.list_states,
             "setUpState": self.set_up_state,
-            "listWorlds": self.list_worlds,
-            "makeWorld": self.make_world,
-            "readWorld": self.read_world,
-            "dropWorld": self.drop_world,
-            "resetWorld": self.reset_world,
-            "readJournal": self.journal,
+            **WorldHandlers(worlds, self.states).handlers(),
+            **JournalHandlers().handlers(),
         }
         self.api = Api(contract, handlers, ControlErrors(contract), key=guard)
 
@@ -96,59 +93,3 @@ class Control:
         """Put the build into a state."""
         values = await self.states.set_up(call.world, call.body["state"], call.body.get("params", {}))
         return Answer(200, values)
-
-    async def list_worlds(self, _: Call) -> Answer:
-        """Every world."""
-        return Answer(200, {"worlds": [world.summary() for world in self.worlds]})
-
-    async def make_world(self, call: Call) -> Answer:
-        """Make a world."""
-        body = call.body
-        hidden = body.get("withoutStates")
-        try:
-            self.states.known(hidden or ())
-            seeds = SeedData.parse(body["data"]) if "data" in body else None
-            world = self.worlds.make(
-                id_=body.get("id"), clock=body.get("clock"), mutant=body.get("mutant"), without_states=hidden
-            )
-            if seeds is not None:
-                await self._fill(world, seeds)
-        except ValueError as error:
-            raise Refusal("INVALID_REQUEST", str(error)) from None
-        return Answer(201, world.summary())
-
-    async def _fill(self, world: World, seeds: SeedData) -> None:
-        try:
-            await world.fill(seeds)
-        except DataError:
-            self.worlds.drop(world.id)
-            raise
-
-    async def read_world(self, call: Call) -> Answer:
-        """One world."""
-        return Answer(200, self._world(call).summary())
-
-    async def drop_world(self, call: Call) -> Answer:
-        """Drop a world."""
-        try:
-            self.worlds.drop(self._world(call).id)
-        except ValueError as error:
-            raise Refusal("INVALID_REQUEST", str(error)) from None
-        return Answer(204)
-
-    async def reset_world(self, call: Call) -> Answer:
-        """Bring a world back to how it was made."""
-        await self._world(call).reset()
-        return Answer(204)
-
-    async def journal(self, call: Call) -> Answer:
-        """What the world saw."""
-        wanted = {name: call.query[name] for name in ("operationId", "jobId", "caller", "status")}
-        entries = call.world.journal.query(since=call.query["since"], limit=call.query["limit"], **wanted)
-        return Answer(200, {"entries": entries, "evicted": call.world.journal.evicted})
-
-    def _world(self, call: Call) -> World:
-        world = self.worlds.get(call.path["worldId"])
-        if world is None:
-            raise Refusal("NOT_FOUND", f"no world has the id `{call.path['worldId']}`")
-        return world
