@@ -106,7 +106,7 @@ class RuntimeApi:
     def snapshot(self, job: Row, snapshot: Row) -> dict[str, Any]:
         """The job's snapshot as far as a Runtime may see it (RT-SNAP-02, 53, 54)."""
         own = {"jobId": job["jobId"], "snapshotId": snapshot["id"], "snapshotVersion": snapshot["snapshotVersion"]}
-        return {**self.privacy.applied(snapshot["content"]), **own}
+        return {**own, **self.privacy.applied(snapshot["content"]), **own}
 
     def credential(self, call: Call, job: Row, credential: Row | None) -> dict[str, Any]:
         """What a Runtime needs to call the model (RT-CRED-07): the user's key where the job is to use that."""

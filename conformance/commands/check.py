@@ -99,7 +99,8 @@ def job_for(
 ) -> Job:
     """What a child is to do; ``states`` is the provider-state endpoint, None without."""
     timing = timings(options["timing"])
-    return Job(base_url, api_key, states, SUITE, part, options["seed"], timing, wanted(rules, options))
+    traffic = bool(options["report"])
+    return Job(base_url, api_key, states, SUITE, part, options["seed"], timing, wanted(rules, options), traffic)
 
 
 def _nothing_before(context: click.Context, target: str) -> None:
