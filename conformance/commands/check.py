@@ -99,7 +99,7 @@ def job_for(
 ) -> Job:
     """What a child is to do; ``states`` is the provider-state endpoint, None without."""
     timing = timings(options["timing"])
-    traffic = bool(options["report"])
+    traffic = bool(options["reports"])
     return Job(base_url, api_key, states, SUITE, part, options["seed"], timing, wanted(rules, options), traffic)
 
 
