@@ -56,6 +56,19 @@ REQUEST = (
     + BODY
 )
 
+PLANS: dict[str, list[dict[str, Any]]] = {
+    "a plan": [{"match": {"operationId": "lockJob"}, "fault": {"kind": "reset"}}],
+    "ten plans": [
+        {
+            "match": {"operationId": "pollJobs", "caller": "runtime-001"},
+            "when": {"share": 1e-9, "seed": i, "perCaller": True},
+            "fault": {"kind": "reset"},
+        }
+        for i in range(10)
+    ],
+}
+"""Fault plans that meet no poll: one of another operation, and ten that count, draw and read bodies."""
+
 
 class Caller(asyncio.Protocol):
     """One connection that polls again as soon as an answer is there; ``count`` counts full answers."""
@@ -109,10 +122,12 @@ def serve(kind: str) -> None:
     import uvicorn
 
     from mock_server.control import Guard
+    from mock_server.fault_plans import plans_of
     from mock_server.seed_data import SeedData
     from mock_server.serve import listen
     from mock_server.server import Server
     from mock_server.stock import stock_app
+    from mock_server.wire import HTTP
     from mock_server.worlds import Options, Worlds
 
     logging.disable(logging.WARNING)  # Connexion warns that its Swagger UI is not installed
@@ -131,9 +146,11 @@ def serve(kind: str) -> None:
         for i in range(JOBS)
     ]
     snapshots = [{"id": f"snap-{i:05d}", "content": {}} for i in range(JOBS)]
-    app = Server(worlds, Guard(None, None)) if kind == "reference" else stock_app(worlds.default)
+    app = stock_app(worlds.default) if kind == "stock" else Server(worlds, Guard(None, None))
+    if kind in PLANS:
+        worlds.default.faults.add(plans_of(PLANS[kind], worlds.default.build.targets))
     sock = listen("127.0.0.1", 0)
-    config = uvicorn.Config(app, log_level="error", access_log=False, loop="uvloop", http="httptools")
+    config = uvicorn.Config(app, log_level="error", access_log=False, loop="uvloop", http=HTTP)
     server = uvicorn.Server(config)
 
     async def run() -> None:
@@ -173,7 +190,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--connections", type=int, default=16)
-    parser.add_argument("--serve", choices=["reference", "stock"], help=argparse.SUPPRESS)
+    parser.add_argument("--serve", choices=["reference", "stock", *PLANS], help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
         serve(options.serve)

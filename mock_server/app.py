@@ -7,6 +7,7 @@ handler, answer).
 
 from __future__ import annotations
 
+import json
 import logging
 import warnings
 from datetime import UTC, datetime
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     from mock_server.calls import Handler
     from openapi import Contract, Operation
+    from openapi.contract import ErrorCode
 
 log = logging.getLogger("mock_server")
 
@@ -84,12 +86,16 @@ class Errors:
 
     def body(self, code: str, refusal: Refusal, exchange: Exchange) -> dict[str, Any]:
         """The error body without its details (RT-ERR-01 to 05, 64)."""
+        return self.told(self.codes[code], refusal.message, exchange)
+
+    def told(self, code: ErrorCode, message: str, exchange: Exchange) -> dict[str, Any]:
+        """The error body of any code, one that no operation documents included: what stands before an API has such."""
         return {
-            "statusCode": self.codes[code].status,
-            "errorCode": code,
-            "message": exchange.world.redactor.text(refusal.message),
+            "statusCode": code.status,
+            "errorCode": code.code,
+            "message": exchange.world.redactor.text(message),
             "timestamp": iso(exchange.world.clock.now()),
-            "retryable": self.codes[code].retryable,
+            "retryable": code.retryable,
         }
 
 
@@ -115,6 +121,7 @@ class Api:
     ) -> None:
         """``handlers`` by operationId; ``judge`` makes the judge of an operation (a seeded fault may replace it)."""
         limit = contract.limits["bodyBytes"]
+        self.errors = errors
         sends = sender or Sender()
 
         class CompiledApi(RoutedAPI[CompiledOperation]):  # type: ignore[misc]  # Connexion has no types
@@ -255,9 +262,10 @@ class Sender:
     async def send(self, answer: Answer, exchange: Exchange, send: Any) -> None:
         """Send an answer: as JSON, as a stream when its body is an async iterator of bytes, or without a body."""
         headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in answer.headers.items()]
-        exchange.status = answer.status
+        exchange.response_headers = headers
         body = answer.body
         if hasattr(body, "__aiter__"):
+            exchange.status = answer.status
             await send({"type": "http.response.start", "status": answer.status, "headers": headers})
             async for part in body:
                 await send({"type": "http.response.body", "body": part, "more_body": True})
@@ -265,9 +273,18 @@ class Sender:
             return
         payload = b""
         if body is not None:
-            payload = exchange.response_body = orjson.dumps(body)
+            payload = exchange.response_body = written(body)
             headers.append((b"content-length", b"%d" % len(payload)))
             if "content-type" not in answer.headers:
                 headers.append((b"content-type", b"application/json"))
+        exchange.status = answer.status
         await send({"type": "http.response.start", "status": answer.status, "headers": headers})
         await send({"type": "http.response.body", "body": payload})
+
+
+def written(value: Any) -> bytes:
+    """A JSON value as bytes. orjson writes 254 levels; a job's `params` or a snapshot may have more."""
+    try:
+        return orjson.dumps(value)
+    except orjson.JSONEncodeError:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+    from mock_server.store import Row
     from mock_server.worlds import World
+
+_HOST = re.compile(r"[A-Za-z0-9._:\[\]-]{1,255}")
 
 
 @dataclass(slots=True)
@@ -24,6 +29,13 @@ class Call:
     headers: Mapping[bytes, bytes]
     """Names in lower case; of several fields of one name the last counts."""
     body: Any
+    exchange: Exchange
+
+    @property
+    def host(self) -> str:
+        """The host (with its port) by which the caller reached us."""
+        host = self.headers.get(b"host", b"").decode("latin-1")
+        return host if _HOST.fullmatch(host) else "127.0.0.1"
 
 
 @dataclass(slots=True)
@@ -80,6 +92,24 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
+class Met:
+    """What fault plans did to a request, and what the client got of the answer."""
+
+    plans: list[tuple[str, str]]
+    """Id and kind of each plan that met it."""
+    handled: bool = True
+    """Whether the request reached the API."""
+    got: str = "whole"
+    """``whole``, ``altered``, ``part`` or ``nothing``."""
+    body: bytes | None = None
+    """The body that the client got, where it is another than the answer's."""
+    bytes: int | None = None
+    """So much of the answer's body the client got, where it is not all: a part of a secret can't be redacted."""
+    seconds: float = 0
+    """By which delays held it up."""
+
+
+@dataclass(slots=True)
 class Exchange:
     """One request and its answer on their way; the journal keeps it. Times are the world's, epoch milliseconds."""
 
@@ -96,3 +126,10 @@ class Exchange:
     error_code: str | None = None
     details: list[Violation] = field(default_factory=list)
     response_body: bytes = b""
+    query: bytes = b""
+    response_headers: Sequence[tuple[bytes, bytes]] = ()
+    job: Row | None = None
+    """The job as it is after the request, where the operation looked at one."""
+    fault: Met | None = None
+    """What fault plans did to the request; the other fields tell what the API answered (or the fault, in its place)."""
+    begun: int = field(default_factory=time.perf_counter_ns)

@@ -6,6 +6,9 @@ import re
 import time
 from typing import Protocol
 
+LATEST = 253_370_764_800_000
+"""The start of the year 9999: later instants can't be written as ISO 8601, so no clock is set or advanced past it."""
+
 _MAX_RATE = 1e9
 
 
@@ -20,6 +23,9 @@ class Clock(Protocol):
 
     def advance(self, milliseconds: int) -> int:
         """Move forward; time goes on from there in the clock's own way. Returns the new instant."""
+
+    def set(self, instant: int) -> None:
+        """Be at an instant, an earlier one too; time goes on from there in the clock's own way."""
 
     def reset(self) -> None:
         """Back to real time."""
@@ -46,9 +52,13 @@ class ScaledClock:
         self._from += milliseconds
         return self.now()
 
+    def set(self, instant: int) -> None:
+        """Flow on from an instant."""
+        self._from, self._since = instant, time.monotonic_ns()
+
     def reset(self) -> None:
         """Back to the real instant."""
-        self._from, self._since = _system(), time.monotonic_ns()
+        self.set(_system())
 
 
 class RealClock:
@@ -67,6 +77,10 @@ class RealClock:
         """Move forward and flow on from there."""
         self._ahead += milliseconds
         return self.now()
+
+    def set(self, instant: int) -> None:
+        """Flow on from an instant."""
+        self._ahead = instant - _system()
 
     def reset(self) -> None:
         """Back to real time."""
@@ -89,6 +103,10 @@ class ManualClock:
         """Move forward and stand there."""
         self._now += milliseconds
         return self._now
+
+    def set(self, instant: int) -> None:
+        """Stand at an instant."""
+        self._now = instant
 
     def reset(self) -> None:
         """Stand at the present real instant."""

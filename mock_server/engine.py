@@ -7,10 +7,12 @@ gives exactly what waiting would have given.
 from __future__ import annotations
 
 import secrets
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from mock_server.clock import LATEST
 from mock_server.executor import Executor, Inputs, Outcome
-from mock_server.store import Change, MemoryStore, Queue, QueueQuery, Row, Store
+from mock_server.store import Change, Due, MemoryStore, Queue, QueueQuery, Row, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +22,26 @@ if TYPE_CHECKING:
     from openapi.machine import Related, Trigger
 
 _MAX_FIRINGS = 64
+_MAX_ROUNDS = 1000
+
+
+@dataclass(slots=True)
+class Firings:
+    """The timers that fired: how many, and the first ``most`` of them in the order in which they did.
+
+    An entry has ``at`` (epoch ms), ``timer``, ``jobId``, and the job's states ``from`` and ``to``.
+    """
+
+    most: int
+    count: int = 0
+    entries: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(self, due: Due, old: Row, outcome: Outcome) -> None:
+        """Note one timer that fired."""
+        self.count += 1
+        if len(self.entries) < self.most and outcome.row is not None:
+            states = {"from": old["status"], "to": outcome.row["status"]}
+            self.entries.append({"at": due.instant, "timer": outcome.step, "jobId": due.key, **states})
 
 
 class Rows:
@@ -89,8 +111,11 @@ class Engine:
                 outcome = await self._perform(trigger, inputs, row)
         return outcome
 
-    async def settle(self) -> int:
-        """Fire every timer that is due by now, in due order. Returns that instant: what follows is judged at it."""
+    async def settle(self, fired: Firings | None = None) -> int:
+        """Fire every timer that is due by now, in due order, and note them in ``fired``.
+
+        Returns that instant: what follows is judged at it.
+        """
         now = self.clock.now()
         last: tuple[str, int] | None = None
         firings = 0
@@ -102,13 +127,19 @@ class Engine:
             row = await self.store.get(self.machine.entity, due.key)
             if row is not None:
                 outcome = self.executor.fire(due, row, dict(self._functions))
-                await self._commit(row, outcome, due.instant)
+                if await self._commit(row, outcome, due.instant) and fired is not None:
+                    fired.add(due, row, outcome)
         return now
 
-    async def advance(self, milliseconds: int) -> int:
-        """Move the clock forward; everything due by then has happened when this returns the new instant."""
+    async def advance(self, milliseconds: int, fired: Firings | None = None) -> int:
+        """Move the clock forward; everything due by then has happened when this returns the new instant.
+
+        Raises ``ValueError`` where the clock would go past the year 9999.
+        """
+        if self.clock.now() + milliseconds > LATEST:
+            raise ValueError("the clock can't go past the year 9999; advance it by less, or reset the world")
         now = self.clock.advance(milliseconds)
-        await self.settle()
+        await self.settle(fired)
         return now
 
     async def job(self, key: str) -> Row | None:
@@ -150,7 +181,7 @@ class Engine:
         now = await self.settle()
         inputs = {**self._functions, **inputs, "now": now}
         lost = False
-        while True:
+        for _ in range(_MAX_ROUNDS):
             if trigger.find is not None:
                 row = await self.store.get(self.machine.entity, self.executor.key(trigger, inputs))
                 if row is None:
@@ -164,11 +195,12 @@ class Engine:
             outcome.related = related
             if await self._commit(row, outcome, now):
                 return outcome
-            if lost and row is None:
+            if lost:  # not by a race: what it creates is there already
                 await self._refuse_existing(outcome)
             lost = True
             if trigger.find is None and row is not None:
                 row = await self.store.get(self.machine.entity, row[self.rows.keys[self.machine.entity]])
+        raise RuntimeError(f"{trigger.name} can't be stored: it breaks a unique set, or others are always faster")
 
     async def _refuse_existing(self, outcome: Outcome) -> None:
         for entity, row in outcome.created.items():

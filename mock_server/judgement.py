@@ -69,12 +69,14 @@ class OperationJudge:
         self.headers = [(item, item.name.lower().encode()) for item in parameters if item.kind == "header"]
         self.query = [item for item in parameters if item.kind == "query"]
         self.path = [item for item in parameters if item.kind == "path"]
+        self.looks_at_query = bool(self.query)
         self.has_body = bool(operation.request_body)
         self.body_required = bool(operation.request_body.get("required")) if self.has_body else False
         self.caller_in_body = False
         if self.has_body:
             schema = operation.request_body["content"][JSON]["schema"]
-            json_schema = to_json_schema(schema, document)
+            json_schema = {} if schema.get("x-judged-by-handler") else to_json_schema(schema, document)
+            self.schema = json_schema
             self.validator = jsonschema_rs.Draft202012Validator(json_schema, validate_formats=True)
             self.normalise = compile_normaliser(json_schema)
             self.forbidden = frozenset(name.lower() for name in schema.get("x-forbidden-names", ()))
@@ -97,15 +99,15 @@ class OperationJudge:
         exchange.job_id = path.get("jobId")
         if self.path:
             self._judge_path(path, exchange)
-        query = self._judge_query(scope["query_string"], exchange, violations) if self.query else {}
+        query = self._judge_query(scope["query_string"], exchange, violations) if self.looks_at_query else {}
         if not self.has_body:
             if violations:
                 raise refused(violations)
-            return Call(exchange.world, self.operation_id, caller, path, query, headers, None)
+            return Call(exchange.world, self.operation_id, caller, path, query, headers, None, exchange)
         body = await self._judge_body(headers, receive, exchange, violations)
         if self.caller_in_body and isinstance(body, dict):
             caller = exchange.caller = body.get("runtimeInstanceId", caller)
-        return Call(exchange.world, self.operation_id, caller, path, query, headers, body)
+        return Call(exchange.world, self.operation_id, caller, path, query, headers, body, exchange)
 
     def _judge_path(self, path: Mapping[str, str], exchange: Exchange) -> None:
         broken: list[Violation] = []
@@ -140,9 +142,9 @@ class OperationJudge:
         body = self._parsed(raw, violations)
         if not self.validator.is_valid(body):
             redactor = exchange.world.redactor
-            violations += body_violations(self.validator.iter_errors(body), redactor, self.secret)
+            violations += body_violations(self.validator, body, redactor, self.secret, self.schema)
         if self.forbidden:
-            violations += _forbidden(body, self.forbidden, "")
+            violations += _forbidden(body, self.forbidden)
         if violations:
             raise refused(violations)
         return self.normalise(body)
@@ -239,18 +241,23 @@ def _unreadable(raw: bytes, error: orjson.JSONDecodeError) -> Violation:
     return unreadable(rule, "well-formed JSON", at, f"the body is not well-formed JSON at {at}: {reason}")
 
 
-def _forbidden(value: Any, names: frozenset[str], place: str) -> list[Violation]:
+def _forbidden(body: Any, names: frozenset[str]) -> list[Violation]:
+    """Every property of a forbidden name, at any depth: a body may be deeper than Python's stack."""
     found: list[Violation] = []
-    if isinstance(value, dict):
-        for key, item in value.items():
-            pointer = f"{place}/{escape(key)}"
-            if key.lower() in names:
-                message = f"{pointer} must not be there: keys never travel here"
-                found.append(Violation(pointer, "x-forbidden-names", "no such property", "[redacted]", message))
-            found += _forbidden(item, names, pointer)
-    elif isinstance(value, list):
-        for i, item in enumerate(value):
-            found += _forbidden(item, names, f"{place}/{i}")
+    rest: list[tuple[str, Any]] = [("", body)]
+    while rest:
+        place, value = rest.pop()
+        items: list[tuple[Any, Any]] = []
+        if isinstance(value, dict):
+            items = [(escape(key), item) for key, item in value.items()]
+            for key in value:
+                if key.lower() in names:
+                    pointer = f"{place}/{escape(key)}"
+                    message = f"{pointer} must not be there: keys never travel here"
+                    found.append(Violation(pointer, "x-forbidden-names", "no such property", "[redacted]", message))
+        elif isinstance(value, list):
+            items = list(enumerate(value))
+        rest += [(f"{place}/{token}", item) for token, item in reversed(items) if isinstance(item, dict | list)]
     return found
 
 

@@ -37,13 +37,17 @@ class Parts:
 
 @dataclass(frozen=True)
 class Mutant:
-    """One seeded fault. ``edit`` changes the specification's data in place, ``parts`` replaces parts of the build."""
+    """One seeded fault. ``edit`` changes the specification's data in place, ``parts`` replaces parts of the build.
+
+    ``generated`` marks one that generated requests find.
+    """
 
     id: str
     title: str
     rules: tuple[str, ...]
     edit: Callable[[dict[str, Any]], None] | None = None
     parts: Callable[[Parts], None] | None = None
+    generated: bool = False
 
 
 def registry() -> dict[str, Mutant]:

@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
+OWN_FIELDS = ("jobId", "snapshotId", "snapshotVersion")
+"""Fields of a shown snapshot that are no sections of its content."""
+
+
 class Privacy:
     """The rules of one schema's ``x-privacy``; pointers lead into the document that is shown (RT-SNAP-53, 54)."""
 

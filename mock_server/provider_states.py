@@ -9,6 +9,7 @@ import jsonschema_rs
 
 from mock_server.calls import Refusal
 from mock_server.judgement import compile_normaliser
+from mock_server.privacy import OWN_FIELDS
 from mock_server.violations import body_violations
 from openapi.problems import nearest
 from openapi.schemas import to_json_schema
@@ -41,7 +42,7 @@ class ProviderStates:
         for name, schema in control.document["x-states"].items():
             json_schema = to_json_schema(schema, control.document)
             validator = jsonschema_rs.Draft202012Validator(json_schema)
-            self._schemas[name] = (validator, compile_normaliser(json_schema))
+            self._schemas[name] = (json_schema, validator, compile_normaliser(json_schema))
 
     def known(self, names: Iterable[str]) -> None:
         """Raises ``ValueError`` for a name that no state has, with the nearest one."""
@@ -63,10 +64,10 @@ class ProviderStates:
             mend = nearest(state, names, "")
             what = f"this build does not offer the state `{state}`"
             raise Refusal("NOT_OFFERED", f"{what}; {mend}" if mend else what)
-        validator, normalise = self._schemas[state]
+        schema, validator, normalise = self._schemas[state]
         given = {name: value for name, value in params.items() if value is not None}
         if not validator.is_valid(given):
-            details = body_violations(validator.iter_errors(given), world.redactor)
+            details = body_violations(validator, given, world.redactor, schema=schema)
             what = "; ".join(item.message for item in details)
             raise Refusal("INVALID_REQUEST", f"params of the state `{state}`: {what}", details)
         return await self._setups[state](world, normalise(given))
@@ -125,16 +126,20 @@ class ProviderStates:
 
     async def advance_time(self, world: World, params: Values) -> Values:
         """Move the clock forward; everything due by then has happened when this answers."""
-        return {"now": await world.engine.advance(round(params["seconds"] * 1000))}
+        try:
+            now, _ = await world.advance(params["seconds"])
+        except ValueError as error:
+            raise Refusal("INVALID_REQUEST", str(error)) from None
+        return {"now": now}
 
     async def inspect_job(self, world: World, params: Values) -> Values:
         """Every column of a job, and how many results and logs it has."""
         row = await world.engine.job(params["jobId"])
         if row is None:
             raise _no_job(params["jobId"])
-        result = await world.engine.store.get("Result", row["id"])
+        results = await world.engine.rows_of("Result", row["id"])
         logs = await world.engine.rows_of("StoredLog", row["id"])
-        return {**row, "resultCount": int(result is not None), "logCount": len(logs)}
+        return {**row, "resultCount": len(results), "logCount": len(logs)}
 
 
 def _no_job(id_: str) -> Refusal:
@@ -145,8 +150,7 @@ def snapshot_content(world: World, *, allow_document: bool, fields: list[str]) -
     """The sections of a snapshot before privacy is applied: the specification's own example, and what privacy keeps."""
     document = world.build.contract.document
     example = document["components"]["examples"]["SnapshotAnswer"]["value"]
-    own = ("jobId", "snapshotId", "snapshotVersion")
-    content = {name: value for name, value in example.items() if name not in own}
+    content = {name: value for name, value in example.items() if name not in OWN_FIELDS}
     content["privacyScope"] = {"allowDocumentContent": allow_document}
     content["allowedModelFields"] = list(fields)
     content["userProfile"] = {**content["userProfile"], "displayName": "Learner One", "dailyGoalMinutes": 45}

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from connexion.middleware.abstract import ROUTING_CONTEXT, SpecMiddleware
 
 from mock_server.calls import Refusal
 from openapi.contract import METHODS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 PATH_PARAMETERS = "mock_server.path"
 """Key of the decoded path parameters in ``scope["extensions"]``."""
@@ -32,7 +35,11 @@ class Routes(SpecMiddleware):  # type: ignore[misc]  # Connexion has no types
     def add_api(self, specification: Any, **_: Any) -> None:
         """Add every operation of a specification."""
         self._base_path = specification.base_path
-        for path, item in specification["paths"].items():
+        self.add_paths(specification["paths"])
+
+    def add_paths(self, paths: Mapping[str, Any]) -> None:
+        """Add every operation of these path items."""
+        for path, item in paths.items():
             operations = {method.upper(): item[method]["operationId"] for method in METHODS if method in item}
             if "{" in path:
                 pattern = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(path))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from openapi import Contract
 
 MODEL_PATH = "/__model__"
-_HOST = re.compile(r"[A-Za-z0-9._:\[\]-]{1,255}")
 
 
 class RuntimeApi:
@@ -82,6 +80,7 @@ class RuntimeApi:
 
     def answer(self, call: Call, outcome: Outcome) -> Answer:
         """What the machine decided, as an answer. Raises :class:`Refusal` where it refused."""
+        call.exchange.job = outcome.row
         if not isinstance(outcome.answer, int):
             code = str(outcome.answer)
             raise Refusal(code, f"{self.contract.errors[code].description}.", headers=outcome.headers)
@@ -122,10 +121,7 @@ class RuntimeApi:
     @staticmethod
     def model_url(call: Call) -> str:
         """A base URL of its own for each resolve (RT-CRED-59), at the host by which the caller reached us."""
-        host = call.headers.get(b"host", b"").decode("latin-1")
-        if not _HOST.fullmatch(host):
-            host = "127.0.0.1"
-        return f"http://{host}{call.world.path}{MODEL_PATH}/{secrets.token_hex(8)}/v1"
+        return f"http://{call.host}{call.world.path}{MODEL_PATH}/{secrets.token_hex(8)}/v1"
 
     async def logs(self, call: Call) -> Answer:
         """Store a batch of invocation logs, all or none (RT-LOG-53); no job is looked at (RT-LOG-56, 57)."""

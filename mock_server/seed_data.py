@@ -1,4 +1,7 @@
-"""Seed data for a world: jobs with their results, snapshots and credentials, by the column names of the spec."""
+"""Seed data for a world: jobs with their results, snapshots and credentials, by the column names of the spec.
+
+A world can be written as such data, too, with ``now``, the instant of its clock, so that its copy goes on as it would.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,11 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
+import yaml
 
 import openapi
+from mock_server.clock import LATEST
+from mock_server.privacy import OWN_FIELDS
 from mock_server.violations import body_violations
 from openapi.documents import Document
 from openapi.problems import Problem, SpecError, nearest
@@ -23,7 +29,13 @@ if TYPE_CHECKING:
     from mock_server.worlds import World
 
 # Jobs come last: whether a row fits its state depends on its result.
-_ENTITIES = {"snapshots": "Snapshot", "credentials": "Credential", "results": "Result", "jobs": "Job"}
+_ENTITIES = {
+    "snapshots": "Snapshot",
+    "credentials": "Credential",
+    "invocationLogs": "StoredLog",
+    "results": "Result",
+    "jobs": "Job",
+}
 
 
 class DataError(ValueError):
@@ -61,8 +73,11 @@ class SeedData:
     async def fill(self, world: World) -> None:
         """Insert every row. Raises :class:`DataError` for a key that is there already and a job that no state fits.
 
-        Jobs without ``createdAt`` are a millisecond apart, in the order in which they stand.
+        The world's clock goes on from ``now`` where the data has it. Jobs without ``createdAt`` are a millisecond
+        apart, in the order in which they stand.
         """
+        if "now" in self._data:
+            world.clock.set(int(self._data["now"]))
         now = world.clock.now()
         for name, entity in _ENTITIES.items():
             rows = self._data.get(name, [])
@@ -77,6 +92,8 @@ class SeedData:
                     )
                 if entity == "Job":
                     await self._create(world, pointer, {"createdAt": now - len(rows) + i, **row})
+                elif entity == "StoredLog":
+                    await world.engine.insert(entity, {**row, "log": world.redactor.data(row["log"])})
                 else:
                     await world.engine.insert(entity, row)
 
@@ -99,7 +116,7 @@ class SeedData:
 
     def _problems(self) -> list[str]:
         validator, columns = _schema()
-        found = body_violations(validator.iter_errors(self._data), Redactor(), frozenset({"apiKey"}))
+        found = body_violations(validator, self._data, Redactor(), frozenset({"apiKey"}))
         return [self._problem(item.location, item.message, _mend(item, columns)) for item in found]
 
     def _problem(self, pointer: str, message: str, mend: str) -> str:
@@ -110,12 +127,42 @@ class SeedData:
         return str(Problem(self._document.path, self._document.line(pointer), "", message, mend))
 
 
+async def export(world: World) -> dict[str, Any]:
+    """A world's rows as data that makes an equal one, keys of credentials included, columns that are null left out."""
+    data: dict[str, Any] = {"now": await world.engine.settle()}
+    for name, entity in _ENTITIES.items():
+        rows = await world.engine.store.rows(entity)
+        if rows:
+            data[name] = [{column: value for column, value in row.items() if value is not None} for row in rows]
+    return data
+
+
+class _Dumper(yaml.SafeDumper):
+    def ignore_aliases(self, _: Any) -> bool:
+        """Every value is written out: a file to read and to compare."""
+        return True
+
+
+def to_yaml(data: Mapping[str, Any]) -> str:
+    """The data as the text of a file, lists and columns in their order."""
+    return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+
+
 def _mend(violation: Violation, columns: Mapping[str, list[str]]) -> str:
     if violation.rule != "additionalProperties":
         return "components.schemas of the specification has the columns"
     _, *tokens = violation.location.split("/")
-    known = list(columns) if len(tokens) == 1 else columns[tokens[0]]
+    known = [*columns, "now"] if len(tokens) == 1 else columns[tokens[0]]
     return nearest(tokens[-1], known, f"known are {', '.join(known)}")
+
+
+def _content(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of a snapshot's sections: what is shown of it, but for what its row has."""
+    shown = to_json_schema(document["components"]["schemas"]["SnapshotAnswer"], document)
+    shown["required"] = [name for name in shown["required"] if name not in OWN_FIELDS]
+    shown["properties"] = {name: item for name, item in shown["properties"].items() if name not in OWN_FIELDS}
+    shown.pop("$defs", None)
+    return shown
 
 
 @cache
@@ -125,12 +172,14 @@ def _schema() -> tuple[jsonschema_rs.Draft202012Validator, dict[str, list[str]]]
     Columns that have a default or are set by the server may be left out.
     """
     document = openapi.load("runtime-api").document
-    properties: dict[str, Any] = {}
+    properties: dict[str, Any] = {"now": {"type": "integer", "minimum": 0, "maximum": LATEST}}
     definitions: dict[str, Any] = {}
     columns: dict[str, list[str]] = {}
     for name, entity in _ENTITIES.items():
         row = to_json_schema(document["components"]["schemas"][entity], document)
         definitions |= row.pop("$defs", {})
+        if entity == "Snapshot":
+            row["properties"]["content"] = _content(document)
         stamped = {"createdAt", "updatedAt"}
         row["required"] = [
             column for column in row["required"] if "default" not in row["properties"][column] and column not in stamped

@@ -4,45 +4,42 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import ipaddress
 import json
 import logging
+import os
 import signal
 import socket
 import sys
+import threading
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import click
 import uvicorn
 
 import openapi
+from mock_server import journal, recording
 from mock_server.control import Guard
+from mock_server.fault_plans import read_plans
+from mock_server.fault_targets import Targets
+from mock_server.ports import BACKLOG, PortsServer, bind, is_loopback
 from mock_server.provider_states import ProviderStates
 from mock_server.seed_data import DataError, SeedData
 from mock_server.server import Server
+from mock_server.wire import HTTP
 from mock_server.worlds import Options, Worlds
 from openapi import SpecError
 
-_BACKLOG = 2048
 _KEEP_ALIVE = 75
 _GRACE = 5
 
 
-def is_loopback(host: str) -> bool:
-    """Whether nobody but this machine reaches the host."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-class _Uvicorn(uvicorn.Server):
+class _Uvicorn(PortsServer):
     """Tells on standard output when it answers; a line of JSON, so that a test in any language can wait for it."""
 
-    def __init__(self, config: uvicorn.Config, base_url: str) -> None:
-        super().__init__(config)
+    def __init__(self, config: uvicorn.Config, sock: socket.socket, base_url: str) -> None:
+        super().__init__(config, sock)
         self.base_url = base_url
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -55,17 +52,30 @@ class _Uvicorn(uvicorn.Server):
 
 def listen(host: str, port: int) -> socket.socket:
     """A socket bound to the address; port 0 picks one. Raises :class:`click.ClickException` where it can't be had."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    sock = socket.socket(family)
     try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind((host, port))
-        sock.listen(_BACKLOG)
+        return bind(host, port)
     except OSError as error:
-        sock.close()
         mend = "choose another --port, or 0 to have one picked" if port else "name an address of this machine"
         raise _UsageError(f"can't listen on {host}:{port}: {error.strerror or error}; {mend}") from None
-    return sock
+
+
+def _recorder(path: Path | None, max_bytes: int) -> recording.Recorder | None:
+    """The recording at a path. Raises :class:`click.ClickException` where it can't be written."""
+    try:
+        return recording.Recorder(path, max_bytes) if path else None
+    except OSError as error:
+        raise _UsageError(
+            f"can't record to {path}: {error.strerror or error}; name a file that can be written"
+        ) from None
+
+
+def _end_at_eof() -> None:
+    """Stop as SIGTERM would once nobody holds our standard input any more; at once where that does not help."""
+    while sys.stdin.buffer.read(65536):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(2 * _GRACE)
+    os._exit(1)
 
 
 class _UsageError(click.ClickException):
@@ -83,21 +93,59 @@ class _UsageError(click.ClickException):
 )
 @click.option("--mutant", metavar="ID", help="Serve a build with this seeded fault (see `contract mutants list`).")
 @click.option(
+    "--fault",
+    "faults",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Fault plans in YAML or JSON: one or a list (repeatable).",
+)
+@click.option(
     "--without-state", "without_states", multiple=True, metavar="NAME", help="Hide a provider state (repeatable)."
 )
 @click.option(
     "--api-key", envvar="CONTRACT_API_KEY", default="test-internal-key", help="Service token of the Runtime API."
 )
 @click.option("--control-token", envvar="CONTRACT_CONTROL_TOKEN", help="Bearer token of the control plane.")
+@click.option(
+    "--journal-entries",
+    default=journal.MAX_ENTRIES,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Exchanges that a world's journal keeps at most.",
+)
+@click.option(
+    "--journal-bytes",
+    default=journal.MAX_BYTES,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Bytes that a world's journal takes at most, about.",
+)
+@click.option("--record", type=click.Path(path_type=Path), help="Write every exchange of every world to this HAR file.")
+@click.option(
+    "--record-bytes",
+    default=recording.MAX_BYTES,
+    show_default=True,
+    type=click.IntRange(recording.LEAST_BYTES),
+    help="Largest size of the recording.",
+)
+@click.option(
+    "--until-eof", is_flag=True, help="End when standard input is closed, as when the test that started it was killed."
+)
 def serve_command(
     host: str,
     port: int,
     clock: str,
     data: Path | None,
     mutant: str | None,
+    faults: tuple[Path, ...],
     without_states: tuple[str, ...],
     api_key: str,
     control_token: str | None,
+    journal_entries: int,
+    journal_bytes: int,
+    record: Path | None,
+    record_bytes: int,
+    until_eof: bool,
 ) -> None:
     """Serve the Runtime API and its control plane on one port until SIGTERM or Ctrl-C.
 
@@ -110,8 +158,17 @@ def serve_command(
     if not api_key:
         raise _UsageError("--api-key is empty; give the token that Runtimes are to send")
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    options = Options(clock=clock, mutant=mutant, without_states=frozenset(without_states), api_key=api_key)
+    options = Options(
+        clock=clock,
+        mutant=mutant,
+        without_states=frozenset(without_states),
+        api_key=api_key,
+        journal_entries=journal_entries,
+        journal_bytes=journal_bytes,
+    )
     try:
+        if faults:
+            options = replace(options, faults=read_plans(faults, Targets(openapi.load())))
         ProviderStates(openapi.load("control")).known(without_states)
         worlds = Worlds(options)
         seeds = SeedData.read(data) if data else None
@@ -121,16 +178,17 @@ def serve_command(
     hosts = frozenset({"127.0.0.1", "localhost", "[::1]", shown}) if is_loopback(host) else None
     sock = listen(host, port)
     base_url = f"http://{shown}:{sock.getsockname()[1]}"
-    app = Server(worlds, Guard(hosts, control_token))
+    app = Server(worlds, Guard(hosts, control_token), _recorder(record, record_bytes))
 
     config = uvicorn.Config(
         app,
+        http=HTTP,
         log_config=None,
         access_log=False,
         lifespan="on",
         ws="none",
         timeout_keep_alive=_KEEP_ALIVE,
-        backlog=_BACKLOG,
+        backlog=BACKLOG,
         server_header=False,
         timeout_graceful_shutdown=_GRACE,
     )
@@ -140,11 +198,16 @@ def serve_command(
             await worlds.default.fill(seeds)
         gc.collect()
         gc.freeze()  # what was loaded stays for good: no need to look at it again with each collection
-        await _Uvicorn(config, base_url).serve([sock])
+        worlds.listener = server = _Uvicorn(config, sock, base_url)
+        expiring = asyncio.create_task(worlds.keep_expiring())
+        await server.serve([sock])
+        expiring.cancel()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         # uvicorn stops gracefully and then raises the signal again; to have stopped as asked is no failure.
         signal.signal(number, lambda *_: None)
+    if until_eof:
+        threading.Thread(target=_end_at_eof, daemon=True).start()
     try:
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
             runner.run(run())

@@ -13,7 +13,7 @@ with warnings.catch_warnings():
     from connexion.resolver import Resolver
     from connexion.security import ApiKeySecurityHandler
 
-from mock_server.calls import Call, Refusal
+from mock_server.calls import Call, Exchange, Refusal
 from mock_server.judgement import JSON, compile_normaliser
 from mock_server.runtime_api import RuntimeApi
 from openapi.schemas import to_json_schema
@@ -50,7 +50,8 @@ def stock_app(world: World) -> Any:
             caller = headers.get(b"x-runtime-instance-id", b"").decode("latin-1")
             if isinstance(body, dict):
                 caller = body.get("runtimeInstanceId", caller)
-            call = Call(world, operation_id, caller, path, {}, headers, normalise(body))
+            exchange = Exchange(world, "POST", "", headers, 0)
+            call = Call(world, operation_id, caller, path, {}, headers, normalise(body), exchange)
             try:
                 answer = await handler(call)
             except Refusal as refusal:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 """Column name to value, as ``components.schemas`` of the spec names them; instants are epoch milliseconds."""
 
+Saved = Any
+"""All rows of a store at one moment, as the store that saved them keeps them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Due:
@@ -79,6 +82,12 @@ class Store(Protocol):
     async def clear(self) -> None:
         """Remove every row."""
 
+    async def save(self) -> Saved:
+        """All rows as they are, to be restored by this store as often as is wanted."""
+
+    async def restore(self, saved: Saved) -> None:
+        """Have the saved rows, and none else."""
+
 
 class MemoryStore:
     """Rows in dictionaries. No method suspends: on one event loop nothing comes between judge and commit."""
@@ -108,6 +117,14 @@ class MemoryStore:
     async def clear(self) -> None:
         """Remove every row."""
         self._clear()
+
+    async def save(self) -> Saved:
+        """All rows as they are: the tables are copied, the rows shared."""
+        return _copies(self._rows, self._by_unique, self._due, self._timers, self._groups, self._listed)
+
+    async def restore(self, saved: Saved) -> None:
+        """Have the saved rows, and none else."""
+        self._rows, self._by_unique, self._due, self._timers, self._groups, self._listed = _copies(*saved)
 
     async def get(self, entity: str, key: str) -> Row | None:
         """The row with that primary key."""
@@ -201,6 +218,25 @@ class MemoryStore:
             return False
         snapshot = self._rows["Snapshot"].get(row["snapshotId"])
         return versions is None or snapshot is None or snapshot["snapshotVersion"] in versions
+
+
+def _copies(
+    rows: dict[str, dict[str, Row]],
+    by_unique: dict[str, dict[tuple[Any, ...], Row]],
+    due: dict[tuple[str, str], tuple[int, int, str]],
+    timers: SortedList,
+    groups: dict[str, SortedList],
+    listed: dict[tuple[str, Any], dict[str, None]],
+) -> tuple[Any, ...]:
+    """A memory store's tables, copied as deep as they are changed."""
+    return (
+        {entity: dict(table) for entity, table in rows.items()},
+        {entity: dict(table) for entity, table in by_unique.items()},
+        dict(due),
+        timers.copy(),
+        {name: group.copy() for name, group in groups.items()},
+        {value: dict(keys) for value, keys in listed.items()},
+    )
 
 
 class _Carried:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from mock_server.calls import Violation
 from openapi.documents import escape
+from openapi.problems import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     import jsonschema_rs
 
@@ -35,19 +36,38 @@ _SENTENCES = {
     "uniqueItems": "must not hold an item twice",
     "type": "must be of type {0}",
     "required": "is required",
-    "additionalProperties": "is not known here; leave it out",
 }
 
 
 def body_violations(
-    errors: Iterable[jsonschema_rs.ValidationError], redactor: Redactor, secret: frozenset[str] = frozenset()
+    validator: jsonschema_rs.Draft202012Validator,
+    body: Any,
+    redactor: Redactor,
+    secret: frozenset[str] = frozenset(),
+    schema: Mapping[str, Any] | None = None,
 ) -> list[Violation]:
-    """Every violation that a validator found in a body; values of properties named in ``secret`` are not shown."""
+    """Every violation that a validator finds in a body; values of properties named in ``secret`` are not shown.
+
+    With the validator's ``schema`` a property that is not known is told with the nearest one.
+    """
     found = []
+    try:
+        errors = list(validator.iter_errors(body))
+    except ValueError:  # errors carry values, of 255 levels at most; no schema looks so far down
+        errors = list(validator.iter_errors(_shallow(body)))
     for error in errors:
         pointer = "".join(f"/{escape(str(token))}" for token in error.instance_path)
-        found += list(_violations(error, pointer, redactor, secret))
+        found += list(_violations(error, pointer, redactor, secret, schema or {}))
     return found
+
+
+def _shallow(value: Any, levels: int = 100) -> Any:
+    """The value without what lies deeper."""
+    if isinstance(value, dict):
+        return {key: _shallow(item, levels - 1) for key, item in value.items()} if levels else {}
+    if isinstance(value, list):
+        return [_shallow(item, levels - 1) for item in value] if levels else []
+    return value
 
 
 def parameter_violations(
@@ -68,7 +88,11 @@ def unreadable(rule: str, expected: str, actual: str | None, message: str) -> Vi
 
 
 def _violations(
-    error: jsonschema_rs.ValidationError, place: str, redactor: Redactor, secret: frozenset[str]
+    error: jsonschema_rs.ValidationError,
+    place: str,
+    redactor: Redactor,
+    secret: frozenset[str],
+    schema: Mapping[str, Any] | None = None,
 ) -> Iterable[Violation]:
     kind: Any = error.kind
     rule: str = kind.name
@@ -78,11 +102,11 @@ def _violations(
         yield Violation(pointer, rule, "a value", None, f"{pointer} is required")
         return
     if rule in ("additionalProperties", "unevaluatedProperties"):
+        known = _properties(schema or {}, error.schema_path)
         for name in kind.unexpected:
             pointer = f"{place}/{escape(redactor.text(name))}"
-            yield Violation(
-                pointer, rule, "no such property", "present", f"{pointer} {_SENTENCES['additionalProperties']}"
-            )
+            message = f"{pointer} is not known here; {nearest(name, known, 'leave it out')}"
+            yield Violation(pointer, rule, "no such property", "present", message)
         return
     if rule in ("anyOf", "oneOf"):
         branches = [branch for branch in getattr(kind, "context", ()) if not _is_null(branch)]
@@ -95,6 +119,14 @@ def _violations(
         expected = _expected(kind)
     actual = "[redacted]" if place.rpartition("/")[2] in secret else _short(error.instance, redactor)
     yield Violation(place, rule, expected, actual, f"{shown} {_sentence(rule, expected, error.instance)}")
+
+
+def _properties(schema: Mapping[str, Any], path: Iterable[str | int]) -> list[str]:
+    """The properties beside the keyword to which the path leads."""
+    node: Any = schema
+    for token in [*path][:-1]:
+        node = node.get(token, {}) if isinstance(node, dict) else {}
+    return list(node.get("properties", ())) if isinstance(node, dict) else []
 
 
 def _is_null(branch: Any) -> bool:

@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import re
 import secrets
+import time
+from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import openapi
 from mock_server import mutants
 from mock_server.app import Api
 from mock_server.clock import Clock, make_clock
-from mock_server.engine import Engine, Rows
+from mock_server.engine import Engine, Firings, Rows
 from mock_server.executor import Executor
-from mock_server.journal import Journal
+from mock_server.fault_plans import FaultPlans, Plan
+from mock_server.fault_targets import Targets
+from mock_server.journal import MAX_BYTES, MAX_ENTRIES, Journal
+from mock_server.leases import Lease
+from mock_server.snapshots import Exists, Snapshots
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from mock_server.seed_data import SeedData
+    from mock_server.snapshots import Part
 
 DEFAULT = "default"
 PREFIX = "/__worlds__/"
+MOST = 10_000
+"""Worlds that a server holds beside the default one."""
+
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_TICK = 0.25
+_REMEMBERED = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +47,16 @@ class Options:
     clock: str = "real"
     mutant: str | None = None
     without_states: frozenset[str] = frozenset()
+    journal_entries: int = MAX_ENTRIES
+    journal_bytes: int = MAX_BYTES
+    lifetime: float | None = None
+    """Real seconds that the world stays without a request; None: until it is dropped."""
+    own_key: bool = False
+    """Whether ``api_key`` is the world's own, by which requests to the server's root find it."""
+    port: int | None = None
+    """A loopback port of the world's own, which is listened on."""
+    faults: tuple[Plan, ...] = ()
+    """Fault plans."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +69,11 @@ class Build:
     engine: type[Engine]
     api: Api
 
+    @functools.cached_property
+    def targets(self) -> Targets:
+        """What fault plans aim at."""
+        return Targets(self.contract)
+
 
 @functools.cache
 def build(mutant: str | None) -> Build:
@@ -55,12 +83,11 @@ def build(mutant: str | None) -> Build:
     contract = parts.contract
     if contract.machine is None:
         raise ValueError("the Runtime API has no state machine")
-    scheme = contract.document["components"]["securitySchemes"]["internalKey"]["name"]
     api = Api(
         contract,
         parts.runtime_api(contract).handlers(),
         parts.errors(contract),
-        key=parts.key(scheme, contract.document["x-base-path"]),
+        key=parts.key(_key_header(contract), contract.document["x-base-path"]),
         validate_responses=mutant is None,
         judge=parts.judge,
         sender=parts.sender(),
@@ -68,20 +95,31 @@ def build(mutant: str | None) -> Build:
     return Build(contract, Executor(contract.machine), Rows(contract), parts.engine, api)
 
 
+def _key_header(contract: openapi.Contract) -> str:
+    name: str = contract.document["components"]["securitySchemes"]["internalKey"]["name"]
+    return name
+
+
 class World:
     """One isolated universe."""
 
-    def __init__(self, id_: str, options: Options) -> None:
+    def __init__(self, id_: str, options: Options, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.id, self.options = id_, options
         self._seeds: SeedData | None = None
         self.build = build(options.mutant)
-        self.platform_key = f"sk-platform-{secrets.token_hex(16)}"
+        self.platform_key = f"platform-{secrets.token_hex(16)}"  # no `sk-`: to be replaced since it is known
         self.redactor = self.build.contract.redactor([options.api_key, self.platform_key])
         self.api_key = options.api_key.encode()
-        self.journal = Journal(self.redactor)
+        names = self.build.contract.secret_names
+        self.journal = Journal(self.redactor, options.journal_entries, options.journal_bytes, secret_names=names)
+        self.faults = FaultPlans(options.faults)
         self.clock: Clock = make_clock(options.clock)
         store = self.build.rows.store()
         self.engine = self.build.engine(self.build.executor, self.build.rows, store, self.clock, self.redactor.text)
+        self.lease = None if options.lifetime is None else Lease(options.lifetime, monotonic)
+        self.snapshots = Snapshots()
+        self.parts: list[Part] = [self.faults]
+        """What a snapshot holds beside rows and clock."""
 
     @property
     def path(self) -> str:
@@ -94,30 +132,68 @@ class World:
         await seeds.fill(self)
 
     async def reset(self) -> None:
-        """Back to how the world was made: its seed data alone, an empty journal, real time."""
+        """Back to how the world was made: its data alone, an empty journal, its own time, fault plans not yet met."""
         await self.engine.reset()
         self.journal.clear()
+        self.faults.restart()
         if self._seeds is not None:
             await self._seeds.fill(self)
 
+    async def advance(self, seconds: float, most: int = 0) -> tuple[int, Firings]:
+        """Move the clock forward. The new instant, and what fired, the first ``most`` of it one by one.
+
+        Raises ``ValueError`` where the clock would go past the year 9999.
+        """
+        fired = Firings(most)
+        return await self.engine.advance(round(seconds * 1000), fired), fired
+
+    async def jobs(self) -> dict[str, int]:
+        """How many jobs are in each state now; states without a job are left out."""
+        await self.engine.settle()
+        return dict(Counter(row["status"] for row in await self.engine.store.rows(self.engine.machine.entity)))
+
     def summary(self) -> dict[str, Any]:
-        """The world as the control plane shows it."""
+        """The world as the control plane shows it; its key is a secret."""
         return {
             "id": self.id,
             "path": self.path or "/",
+            "port": self.options.port,
+            "ownKey": self.options.own_key,
             "clock": self.options.clock,
             "now": self.clock.now(),
             "mutant": self.options.mutant,
+            "lifetimeSeconds": self.options.lifetime,
+            "expiresInSeconds": None if self.lease is None else round(self.lease.left(), 3),
             "exchanges": len(self.journal),
         }
+
+
+class Listener(Protocol):
+    """What listens on ports; ``host`` is the address of the worlds' own ports, ``port`` the server's own port."""
+
+    host: str
+    port: int
+
+    async def open(self, port: int) -> int:
+        """Listen on one more port (0: one is picked), serving the same app. Returns it. Raises ``OSError``."""
+
+    def close(self, port: int) -> None:
+        """Stop listening there, and end the connections that came in by it."""
 
 
 class Worlds:
     """All worlds of a server; the default one is always there."""
 
-    def __init__(self, options: Options) -> None:
-        self._options = options
+    def __init__(self, options: Options, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._options, self._monotonic = options, monotonic
         self._worlds = {DEFAULT: World(DEFAULT, options)}
+        self._expired: dict[str, None] = {}
+        self.listener: Listener | None = None
+        self.key_header = _key_header(openapi.load("runtime-api")).lower().encode()
+        self.by_key: dict[bytes, World] = {}
+        self.by_port: dict[int, World] = {}
+        self.routed = False
+        """Whether a world is, or was, reached otherwise than by its path."""
 
     def __iter__(self) -> Iterator[World]:
         return iter(self._worlds.values())
@@ -131,6 +207,30 @@ class Worlds:
         """The world at ``/``."""
         return self._worlds[DEFAULT]
 
+    def absent(self, id_: str) -> str:
+        """Why no world of that id is there."""
+        if id_ in self._expired:
+            return f"the world `{id_}` went away: its lifetime passed without a request"
+        return f"no world has the id `{self.default.redactor.text(id_)}`" if _ID.fullmatch(id_) else "no world is there"
+
+    async def open_port(self, number: int) -> int:
+        """Listen on a port for a world to be made (0: one is picked). Raises ``ValueError`` with the mend."""
+        if self.listener is None:
+            raise ValueError("this mock can't open ports; start it by `contract serve`")
+        try:
+            return await self.listener.open(number)
+        except OSError as error:
+            shown = number or "one that is free"
+            reason = error.strerror or str(error)
+            mend = "choose another one, or true to have one picked" if number else "drop worlds that are not needed"
+            raise Exists(f"the port {shown} of {self.listener.host} can't be had: {reason}; {mend}") from None
+
+    def close_port(self, port: int) -> None:
+        """Stop listening on a world's own port."""
+        self.by_port.pop(port, None)
+        if self.listener is not None:
+            self.listener.close(port)
+
     def make(
         self,
         *,
@@ -138,25 +238,77 @@ class Worlds:
         clock: str | None = None,
         mutant: str | None = None,
         without_states: Collection[str] | None = None,
+        lifetime: float | None = None,
+        api_key: str | None = None,
+        port: int | None = None,
+        faults: tuple[Plan, ...] | None = None,
     ) -> World:
-        """Make a world; what is left out is as the server was started. Raises ``ValueError`` with the mend."""
+        """Make a world; what is left out is as the server was started, but for lifetime and port.
+
+        ``port`` was opened by :meth:`open_port`. Raises ``ValueError`` with the mend, as :class:`Exists` where
+        something of another world is in the way.
+        """
         id_ = id_ or secrets.token_hex(6)
         if not _ID.fullmatch(id_):
             raise ValueError("a world's id has 1 to 64 characters of A-Z a-z 0-9 . _ -")
         if id_ in self._worlds:
-            raise ValueError(f"the world `{id_}` is there already; drop it, or choose another id")
+            raise Exists(f"the world `{id_}` is there already; drop it, or choose another id")
+        if len(self._worlds) > MOST:
+            raise Exists(f"there are {MOST} worlds already; drop those that are not needed, or give them a lifetime")
+        if api_key is not None and (api_key == self._options.api_key or api_key.encode() in self.by_key):
+            raise Exists("the apiKey is the server's or another world's; a world's own key is to be unlike all others")
         hidden = self._options.without_states if without_states is None else frozenset(without_states)
         options = replace(
             self._options,
+            api_key=api_key or self._options.api_key,
+            own_key=api_key is not None,
             clock=clock or self._options.clock,
             mutant=mutant or self._options.mutant,
             without_states=hidden,
+            lifetime=lifetime,
+            port=port,
+            faults=self._options.faults if faults is None else faults,
         )
-        world = self._worlds[id_] = World(id_, options)
+        world = self._worlds[id_] = World(id_, options, self._monotonic)
+        self._expired.pop(id_, None)
+        if api_key is not None:
+            self.by_key[world.api_key] = world
+            self.default.redactor.add(api_key)  # a client that is configured wrongly sends it there
+        if port is not None:
+            self.by_port[port] = world
+        self.routed = self.routed or api_key is not None or port is not None
         return world
 
     def drop(self, id_: str) -> bool:
-        """Drop a world; False when there is none. Raises ``ValueError`` for the default world."""
+        """Drop a world with its port and key; False when there is none. Raises ``ValueError`` for the default world."""
         if id_ == DEFAULT:
             raise ValueError("the default world can be reset, not dropped")
-        return self._worlds.pop(id_, None) is not None
+        world = self._worlds.pop(id_, None)
+        if world is None:
+            return False
+        if world.options.own_key:
+            del self.by_key[world.api_key]
+            self.default.redactor.discard(world.options.api_key)
+        if world.options.port is not None:
+            self.close_port(world.options.port)
+        return True
+
+    def drop_all(self) -> int:
+        """Drop every world but the default one. Returns how many."""
+        ids = [id_ for id_ in self._worlds if id_ != DEFAULT]
+        return sum(self.drop(id_) for id_ in ids)
+
+    def expire(self) -> None:
+        """Drop the worlds whose lifetime passed."""
+        for world in list(self):
+            if world.lease is not None and not world.lease.left():
+                self.drop(world.id)
+                self._expired[world.id] = None
+        while len(self._expired) > _REMEMBERED:
+            del self._expired[next(iter(self._expired))]
+
+    async def keep_expiring(self) -> None:
+        """Drop the worlds whose lifetime passed, for as long as the server runs."""
+        while True:
+            await asyncio.sleep(_TICK)
+            self.expire()

@@ -89,6 +89,15 @@ class Contract:
         return Redactor(secrets, self.document.get("x-redaction", {}).get("pattern"))
 
     @cached_property
+    def secret_names(self) -> frozenset[str]:
+        """Names of properties whose values are secrets: ``x-secret`` ones, and those of ``x-forbidden-names``."""
+        schemas = self.document.get("components", {}).get("schemas", {}).values()
+        marked = {
+            name for schema in schemas for name, item in schema.get("properties", {}).items() if item.get("x-secret")
+        }
+        return frozenset(marked.union(*(schema.get("x-forbidden-names", ()) for schema in schemas)))
+
+    @cached_property
     def errors(self) -> Mapping[str, ErrorCode]:
         """The error codes by name."""
         rows = self.document.get("x-errors", {})

@@ -48,18 +48,41 @@ def at_pointer(data: Any, pointer: str) -> Any:
     return data
 
 
+def _circle(root: yaml.Node | None) -> yaml.Node | None:
+    """A node that stands within itself, by an alias: no tree, which everything here walks."""
+    done: set[int] = set()
+    within: set[int] = set()
+    stack = [(root, False)]
+    while stack:
+        node, left = stack.pop()
+        if left:
+            within.discard(id(node))
+            done.add(id(node))
+        elif id(node) in within:
+            return node
+        elif isinstance(node, yaml.CollectionNode) and id(node) not in done:
+            within.add(id(node))
+            stack.append((node, True))
+            pairs = isinstance(node, yaml.MappingNode)
+            stack += [(inner, False) for item in node.value for inner in (item if pairs else (item,))]
+    return None
+
+
 @dataclass(eq=False)
 class Document:
     """One YAML (or JSON) file: its ``data`` and, on demand, where in the file each value stands."""
 
     path: Path
     text: str
-    data: dict[str, Any] = field(repr=False)
+    data: Any = field(repr=False)
+    """A mapping, or a list where one was asked for."""
     root: yaml.Node | None = field(default=None, repr=False)
 
     @classmethod
-    def read(cls, path: Path) -> Document:
-        """Read a file. Raises :class:`SpecError` for one that is missing, unreadable, no YAML, or no mapping."""
+    def read(cls, path: Path, *, lists: bool = False) -> Document:
+        """Read a file. Raises :class:`SpecError` for one that is missing, unreadable, no YAML, or no mapping (with
+        ``lists``: neither mapping nor list).
+        """
         try:
             text = path.read_text(encoding="utf-8")
         except OSError as error:
@@ -68,15 +91,19 @@ class Document:
             ) from None
         except UnicodeDecodeError:
             raise SpecError([Problem(path, 1, "", "is not UTF-8", "save the file as UTF-8")]) from None
-        return cls.parse(text, path)
+        return cls.parse(text, path, lists=lists)
 
     @classmethod
-    def parse(cls, text: str, path: Path) -> Document:
+    def parse(cls, text: str, path: Path, *, lists: bool = False) -> Document:
         """Parse the text of ``path``. Raises :class:`SpecError` as :meth:`read` does."""
         try:
             loader = SafeLoader(text)
             try:
                 root = loader.get_single_node()
+                circle = _circle(root)
+                if circle is not None:
+                    mend = "write out what the alias stands for"
+                    raise SpecError([Problem(path, circle.start_mark.line + 1, "", "holds an alias of itself", mend)])
                 data = loader.construct_document(root) if root is not None else None
             finally:
                 loader.dispose()
@@ -88,6 +115,10 @@ class Document:
             line = next((n for n, row in enumerate(text.split("\n"), 1) if _NOT_YAML.search(row)), 1)
             what = getattr(error, "reason", None) or str(error).partition("\n")[0]
             raise SpecError([Problem(path, line, "", str(what), "mend the YAML")]) from None
+        if lists and isinstance(data, list):
+            return cls(path, text, data, root)
+        if lists and not isinstance(data, dict):
+            raise SpecError([Problem(path, 1, "", "is neither a mapping nor a list", "write one of the two")])
         if not isinstance(data, dict):
             raise SpecError([Problem(path, 1, "", "is not a mapping", "start from an OpenAPI document")])
         return cls(path, text, data, root)

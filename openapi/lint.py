@@ -242,11 +242,43 @@ def _register(contract: Contract) -> Iterator[Problem]:
             )
 
 
+def _output_schemas(contract: Contract) -> Iterator[Problem]:
+    """Every schema version that the API supports is described, no other is, and examples of results are of theirs."""
+    described = contract.document.get("x-output-schemas")
+    if described is None:
+        return
+    constants = contract.machine.constants if contract.machine else {}
+    supported = constants["schemaVersions"].value if "schemaVersions" in constants else []
+    for version in supported:
+        if version not in described:
+            what = f"the supported version `{version}` has no schema"
+            yield contract.problem("/x-output-schemas", what, "describe its outputs, or take it out of schemaVersions")
+    validators = {}
+    for version, entry in described.items():
+        place = f"/x-output-schemas/{escape(version)}"
+        if version not in supported:
+            what = f"`{version}` is none of the machine's schemaVersions"
+            yield contract.problem(place, what, "add it there, or drop it here")
+        if isinstance(entry, dict) and "schema" in entry:
+            validators[version] = jsonschema_rs.Draft202012Validator(to_json_schema(entry["schema"], contract.document))
+        else:
+            yield contract.problem(place, f"`{version}` has no `schema`", "add it")
+    for pointer, node in _nodes(contract.document, inside_examples=True):
+        if not isinstance(node, dict) or not isinstance(node.get("schemaVersion"), str):
+            continue
+        validator = validators.get(node["schemaVersion"])
+        if validator is not None and "validatedOutput" in node:
+            for error in validator.iter_errors(node["validatedOutput"]):
+                what = f"the example's output is not of its schemaVersion: {error.message}"
+                yield contract.problem(f"{pointer}/validatedOutput", what, "correct the example or the schema")
+
+
 RULES: tuple[Callable[[Contract], Iterator[Problem]], ...] = (
     _references,
     _examples,
     _operations,
     _machine,
+    _output_schemas,
     _register,
 )
 

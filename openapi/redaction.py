@@ -6,6 +6,7 @@ import base64
 import json
 import re
 import urllib.parse
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from ahocorasick_rs import AhoCorasick
@@ -27,16 +28,28 @@ class Redactor:
 
     def __init__(self, values: Iterable[str] = (), pattern: str | None = None) -> None:
         self._pattern = re.compile(pattern) if pattern else None
-        self._forms: set[str] = set()
+        self._forms: Counter[str] = Counter()
         self._search: AhoCorasick | None = None
+        self.known = 0
+        """How many secrets were made known: what was clean before one more need not be so after it."""
         for value in values:
             self.add(value)
 
     def add(self, value: str) -> None:
         """Make one more secret known. Values shorter than 4 characters are ignored: they would blot out the text."""
         if len(value) >= 4:
-            self._forms |= _encodings(value)
+            self.known += 1
+            self._forms.update(_encodings(value))
             self._search = None  # built when it is needed next: a thousand secrets are not a thousand builds
+
+    def discard(self, value: str) -> None:
+        """Forget a secret that was added; one that was added twice is known until it is forgotten twice."""
+        if len(value) >= 4:
+            for form in _encodings(value):
+                self._forms[form] -= 1
+                if self._forms[form] <= 0:
+                    del self._forms[form]
+            self._search = None
 
     def text(self, text: str) -> str:
         """The text without secrets."""
@@ -66,6 +79,72 @@ class Redactor:
         if isinstance(value, list | tuple):
             return [self.data(item) for item in value]
         return value
+
+
+_SPACE = r"(?:\s|\\++[nrt])*"
+
+
+class NamedValues:
+    """Takes the values of properties of some names out of texts that are JSON, or were meant to be.
+
+    A name is found in any case, escaped or not, at any depth, inside a text that is itself a JSON value, and in front
+    of ``:`` or ``=`` where the text is malformed. What has no end goes to the end of the text.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = sorted({name.lower() for name in names})
+        spelled = ("".join(_letter(letter) for letter in name) for name in self._names)
+        self._pattern = re.compile(
+            rf"""(?<![A-Za-z0-9_])(?:{"|".join(spelled)})(\\*+["']?){_SPACE}[:=]{_SPACE}""", re.IGNORECASE
+        )
+
+    def text(self, text: str) -> str:
+        """The text with every such value replaced by ``[redacted]``, in quotes where its name is."""
+        lower = text.lower()
+        if not any(name in lower for name in self._names) and not (self._names and "\\u" in text):
+            return text  # nearly always: no need to look closely
+        pieces, end = [], 0
+        for found in self._pattern.finditer(text):
+            if found.start() >= end:
+                pieces += [text[end : found.end()], found[1], REPLACEMENT, found[1]]
+                end = _end_of_value(text, found.end())
+        return "".join([*pieces, text[end:]])
+
+
+def _letter(letter: str) -> str:
+    codes = "|".join(f"{ord(case):04x}" for case in {letter, letter.upper()})
+    return rf"(?:{re.escape(letter)}|(?<!\\)\\++u(?:{codes}))"
+
+
+_QUOTE = re.compile(r"""(?<!\\)(\\*+)(["'])""")  # from the first backslash on, so that a run of them is read once
+_BARE = re.compile(r"[^,&;}\]\s]*")
+
+
+def _end_of_value(text: str, start: int) -> int:
+    """Where the value that begins at ``start`` ends."""
+    quote = _QUOTE.match(text, start)
+    if quote is not None:
+        escapes = len(quote[1])  # 1 or 3 where the text stands as a JSON text within JSON
+        for closing in _QUOTE.finditer(text, quote.end()):
+            if closing[2] == quote[2] and len(closing[1]) < escapes:
+                return closing.start()  # the text around it ends
+            if closing[2] == quote[2] and (len(closing[1]) - escapes) % (2 * escapes + 2) == 0:
+                return closing.end()
+        return len(text)
+    if text[start : start + 1] not in ("{", "["):
+        bare = _BARE.match(text, start)
+        return bare.end() if bare else start
+    depth, at = 0, start
+    while at < len(text):
+        letter = text[at]
+        if letter in "\\\"'" and _QUOTE.match(text, at):
+            at = _end_of_value(text, at)
+            continue
+        depth += (letter in "{[") - (letter in "}]")
+        at += 1
+        if depth == 0:
+            return at
+    return len(text)
 
 
 def _encodings(value: str) -> set[str]:

@@ -9,15 +9,22 @@ from typing import TYPE_CHECKING, Any
 import openapi
 from mock_server.app import Api, Errors
 from mock_server.calls import Answer, Exchange, Refusal
+from mock_server.control.clock import ClockHandlers
+from mock_server.control.faults import FaultHandlers
 from mock_server.control.journal import JournalHandlers
+from mock_server.control.judgement import ControlJudge
+from mock_server.control.snapshots import SnapshotHandlers
+from mock_server.control.verification import VerificationHandlers
 from mock_server.control.worlds import WorldHandlers
 from mock_server.provider_states import ProviderStates
+from openapi.problems import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mock_server.calls import Call, Handler
     from mock_server.worlds import Worlds
+    from openapi import Contract
 
 BASE_PATH = "/__control__"
 
@@ -25,10 +32,18 @@ BASE_PATH = "/__control__"
 class ControlErrors(Errors):
     """The control plane's error body: ``{"error": "..."}``."""
 
+    def __init__(self, contract: Contract) -> None:
+        super().__init__(contract)
+        self.paths = list(contract.document["paths"])
+
     def answer(self, refusal: Refusal, exchange: Exchange) -> Answer:
         """The refusal's answer, without secrets."""
         code = self.codes[refusal.code]
-        body: dict[str, Any] = {"error": exchange.world.redactor.text(refusal.message)}
+        message = refusal.message
+        if code.code == "NOT_FOUND" and exchange.operation_id is None:
+            mend = nearest(exchange.path, self.paths, "")
+            message = f"{message} {mend[:1].upper()}{mend[1:]}".strip()
+        body: dict[str, Any] = {"error": exchange.world.redactor.text(message)}
         if refusal.details:
             body["details"] = [violation.entry() for violation in refusal.details]
         exchange.error_code, exchange.details = code.code, refusal.details
@@ -71,19 +86,24 @@ class Control:
     def __init__(self, worlds: Worlds, guard: Guard) -> None:
         contract = openapi.load("control")
         self.worlds = worlds
+        self.version = version("runtime-contract")
         self.states = ProviderStates(contract)
         handlers: dict[str, Handler] = {
             "readHealth": self.health,
             "listStates": self.list_states,
             "setUpState": self.set_up_state,
             **WorldHandlers(worlds, self.states).handlers(),
+            **SnapshotHandlers(worlds).handlers(),
+            **ClockHandlers().handlers(),
             **JournalHandlers().handlers(),
+            **VerificationHandlers().handlers(),
+            **FaultHandlers().handlers(),
         }
-        self.api = Api(contract, handlers, ControlErrors(contract), key=guard)
+        self.api = Api(contract, handlers, ControlErrors(contract), key=guard, judge=ControlJudge)
 
     async def health(self, _: Call) -> Answer:
         """Whether the mock answers."""
-        return Answer(200, {"status": "ok", "version": version("runtime-contract")})
+        return Answer(200, {"status": "ok", "version": self.version})
 
     async def list_states(self, call: Call) -> Answer:
         """The states that this build offers."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mock_server.calls import Answer, Refusal
-from mock_server.seed_data import DataError, SeedData
+from mock_server.control.lookup import named, touched
+from mock_server.fault_plans import plans_of
+from mock_server.ports import is_loopback
+from mock_server.seed_data import SeedData
+from mock_server.snapshots import Exists
 
 if TYPE_CHECKING:
     from mock_server.calls import Call, Handler
@@ -24,57 +28,96 @@ class WorldHandlers:
         return {
             "listWorlds": self.list_worlds,
             "makeWorld": self.make_world,
+            "dropWorlds": self.drop_worlds,
             "readWorld": self.read_world,
             "dropWorld": self.drop_world,
             "resetWorld": self.reset_world,
         }
 
-    async def list_worlds(self, _: Call) -> Answer:
+    async def list_worlds(self, call: Call) -> Answer:
         """Every world."""
-        return Answer(200, {"worlds": [world.summary() for world in self.worlds]})
+        return Answer(200, {"worlds": [self.shown(world, call) for world in self.worlds]})
 
     async def make_world(self, call: Call) -> Answer:
         """Make a world."""
         body = call.body
         hidden = body.get("withoutStates")
+        port = None
         try:
             self.states.known(hidden or ())
             seeds = SeedData.parse(body["data"]) if "data" in body else None
+            targets = self.worlds.default.build.targets
+            faults = plans_of(body["faults"], targets, place="/faults") if "faults" in body else None
+            if body.get("port"):
+                port = await self.worlds.open_port(0 if body["port"] is True else int(body["port"]))
             world = self.worlds.make(
-                id_=body.get("id"), clock=body.get("clock"), mutant=body.get("mutant"), without_states=hidden
+                id_=body.get("id"),
+                clock=body.get("clock"),
+                mutant=body.get("mutant"),
+                without_states=hidden,
+                lifetime=body.get("lifetimeSeconds"),
+                api_key=body.get("apiKey"),
+                port=port,
+                faults=faults,
             )
-            if seeds is not None:
-                await self._fill(world, seeds)
         except ValueError as error:
-            raise Refusal("INVALID_REQUEST", str(error)) from None
-        return Answer(201, world.summary())
+            if port is not None:
+                self.worlds.close_port(port)
+            raise _refusal(error) from None
+        if seeds is not None:
+            await self._fill(world, seeds)
+        return Answer(201, self.shown(world, call))
 
     async def _fill(self, world: World, seeds: SeedData) -> None:
         try:
             await world.fill(seeds)
-        except DataError:
+        except ValueError as error:
             self.worlds.drop(world.id)
-            raise
+            raise _refusal(error) from None
 
     async def read_world(self, call: Call) -> Answer:
-        """One world."""
-        return Answer(200, self._world(call).summary())
+        """One world, with its jobs counted by state. To look at a world so does not prolong its lifetime."""
+        world = named(self.worlds, call)
+        return Answer(200, {**self.shown(world, call), "jobs": await world.jobs()})
 
     async def drop_world(self, call: Call) -> Answer:
         """Drop a world."""
         try:
-            self.worlds.drop(self._world(call).id)
+            self.worlds.drop(named(self.worlds, call).id)
         except ValueError as error:
             raise Refusal("INVALID_REQUEST", str(error)) from None
         return Answer(204)
 
+    async def drop_worlds(self, _: Call) -> Answer:
+        """Drop every world but the default one."""
+        return Answer(200, {"dropped": self.worlds.drop_all()})
+
     async def reset_world(self, call: Call) -> Answer:
         """Bring a world back to how it was made."""
-        await self._world(call).reset()
+        await touched(self.worlds, call).reset()
         return Answer(204)
 
-    def _world(self, call: Call) -> World:
-        world = self.worlds.get(call.path["worldId"])
-        if world is None:
-            raise Refusal("NOT_FOUND", f"no world has the id `{call.path['worldId']}`")
-        return world
+    def shown(self, world: World, call: Call) -> dict[str, Any]:
+        """A world with the URL by which this caller reaches it: its own port where the caller is on this machine."""
+        host, listener, port = call.host, self.worlds.listener, world.options.port
+        if port is None or listener is None or not is_loopback(_name(host)):
+            return {**world.summary(), "baseUrl": f"http://{self._main(host)}{world.path}"}
+        address = f"[{listener.host}]" if ":" in listener.host else listener.host
+        return {**world.summary(), "baseUrl": f"http://{address}:{port}"}
+
+    def _main(self, host: str) -> str:
+        """The host of a caller, with the server's own port where he called by that of a world."""
+        name, _, port = host.rpartition(":")
+        listener = self.worlds.listener
+        if listener is not None and port.isdecimal() and int(port) in self.worlds.by_port:
+            return f"{name}:{listener.port}"
+        return host
+
+
+def _refusal(error: ValueError) -> Refusal:
+    return Refusal("CONFLICT" if isinstance(error, Exists) else "INVALID_REQUEST", str(error))
+
+
+def _name(host: str) -> str:
+    """A host without its port and brackets."""
+    return host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]

@@ -110,3 +110,19 @@ def test_a_clock_is_named_as_it_was_asked_for(kind: str) -> None:
 def test_make_clock_refuses_and_says_what_there_is(kind: str) -> None:
     with pytest.raises(ValueError, match="is no clock: use `real`, `manual`, or a rate such as `x60`"):
         make_clock(kind)
+
+
+@pytest.mark.parametrize(("kind", "flows"), [("real", 2_000), ("manual", 0), ("x60", 120_000)])
+@pytest.mark.parametrize("instant", [0, START - 86_400_000, START + 86_400_000])
+def test_a_clock_that_is_set_goes_on_from_there_in_its_own_way(
+    system: System, kind: str, flows: int, instant: int
+) -> None:
+    clock = make_clock(kind)
+    system.passes(1_000)
+    clock.advance(500)
+    clock.set(instant)
+    assert clock.now() == instant
+    system.passes(2_000)
+    assert clock.now() == instant + flows
+    clock.reset()
+    assert clock.now() == START + 3_000

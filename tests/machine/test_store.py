@@ -285,3 +285,32 @@ class TestTimers:
         assert run(jobs.next_due()) == Due(9, 1, "a")
         replace(jobs, row)
         assert run(jobs.next_due()) is None
+
+
+class TestSaved:
+    def test_what_is_restored_is_what_was_saved_in_every_respect(self) -> None:
+        """Rows, unique set, queue and timers; whatever happened in between, and as often as is wanted."""
+        jobs, kept = store(), job("a", idempotencyKey="k")
+        put(jobs, kept)
+        kept = replace(jobs, kept, Due(5, 0, "a"))
+        saved = run(jobs.save())
+        for _ in range(2):
+            changed = replace(jobs, kept, None, status="locked", idempotencyKey="other")
+            put(jobs, job("b", idempotencyKey="k"))
+            assert queued(jobs) == ["b"]
+            assert changed is not kept
+            run(jobs.restore(saved))
+            assert run(jobs.rows("Job")) == [kept]
+            assert queued(jobs) == ["a"]
+            assert run(jobs.next_due()) == Due(5, 0, "a")
+            where = {"userId": "u", "idempotencyKey": "k"}
+            assert run(jobs.find("Job", where)) is kept
+            assert run(jobs.find("Job", where | {"idempotencyKey": "other"})) is None
+
+    def test_rows_listed_by_a_column_are_restored(self) -> None:
+        logs = MemoryStore({"Log": "id"}, {}, None, {"Log": "jobId"})
+        assert run(logs.commit([Change("Log", None, {"id": "1", "jobId": "j"})]))
+        saved = run(logs.save())
+        assert run(logs.commit([Change("Log", None, {"id": "2", "jobId": "j"})]))
+        run(logs.restore(saved))
+        assert ids(run(logs.rows("Log", "j"))) == ["1"]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
 from mock_world import World, start, stop
 
+from mock_server.calls import Exchange
+from mock_server.clock import ManualClock
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 @pytest.fixture(scope="session")
@@ -34,3 +38,15 @@ def world(base_url: str, client: httpx.Client) -> Iterator[World]:
     assert made.status_code == 201
     yield World(client, base_url, made.json()["path"])
     client.delete(f"{base_url}/__control__/worlds/{made.json()['id']}")
+
+
+@pytest.fixture
+def exchange() -> Callable[..., Exchange]:
+    """Makes an exchange with the fields that a test is about."""
+
+    def make(**fields: Any) -> Exchange:
+        world = SimpleNamespace(clock=ManualClock())
+        given = {"world": world, "method": "POST", "path": "/p", "headers": {}, "at": 1, "status": 200}
+        return Exchange(**{**given, **fields})
+
+    return make

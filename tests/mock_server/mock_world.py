@@ -69,6 +69,64 @@ class World:
         """A heartbeat."""
         return self.send("POST", f"/internal/runtime/jobs/{job}/heartbeat", json={"runtimeInstanceId": by})
 
+    def locked(self, by: str = "runtime-1", **params: Any) -> str:
+        """A job that ``by`` has locked; its id."""
+        job: str = self.state("job", **params)["jobId"]
+        assert self.lock(job, by).status_code == 200
+        return job
+
+    def snapshot(self, job: str, by: str = "runtime-1") -> httpx.Response:
+        """Read a job's snapshot."""
+        return self.send("GET", f"/internal/runtime/jobs/{job}/snapshot", headers={"x-runtime-instance-id": by})
+
+    def resolve(self, job: str, by: str = "runtime-1", **body: Any) -> httpx.Response:
+        """Resolve the credential of a job of the platform's key; ``body`` replaces and adds."""
+        body = {"jobId": job, "apiKeyMode": "platform_key", "provider": "deepseek", **body}
+        headers = {"x-runtime-instance-id": by}
+        return self.send("POST", "/internal/runtime/model-credentials/resolve", json=body, headers=headers)
+
+    def result(self, job: str, by: str = "runtime-1", **body: Any) -> httpx.Response:
+        """Submit a result; ``body`` replaces and adds."""
+        body = {
+            "runtimeInstanceId": by,
+            "schemaVersion": "analysis_output_v1",
+            "status": "succeeded",
+            "validatedOutput": {"riskLevel": "low"},
+            "attemptNo": 0,
+            "outputHash": "hash-1",
+            **body,
+        }
+        return self.send("POST", f"/internal/runtime/jobs/{job}/result", json=body)
+
+    def fail(self, job: str, by: str = "runtime-1", **body: Any) -> httpx.Response:
+        """Submit a failure; ``body`` replaces and adds."""
+        body = {
+            "runtimeInstanceId": by,
+            "errorCode": "MODEL_TIMEOUT",
+            "errorMessage": "too slow",
+            "retryable": True,
+            **body,
+        }
+        return self.send("POST", f"/internal/runtime/jobs/{job}/fail", json=body)
+
+    def logs(self, *entries: Any, **body: Any) -> httpx.Response:
+        """Submit a batch of logs, each with what is required unless it says otherwise."""
+        needed = {
+            "jobId": "job-1",
+            "provider": "deepseek",
+            "model": "deepseek-chat",
+            "apiKeyMode": "platform_key",
+            "success": True,
+            "runtimeInstanceId": "runtime-1",
+        }
+        body = {"logs": [needed | entry for entry in entries], **body}
+        return self.send("POST", "/internal/runtime/invocation-logs", json=body)
+
+    def inspect(self, job: str) -> dict[str, Any]:
+        """Every column of a job."""
+        row: dict[str, Any] = self.state("inspect-job", jobId=job)
+        return row
+
     def control(self, method: str, path: str, **options: Any) -> httpx.Response:
         """A request to the world's control plane."""
         return self.client.request(method, f"{self.base_url}{self.path}/__control__{path}", **options)

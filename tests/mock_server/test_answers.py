@@ -108,3 +108,11 @@ def test_nobody_is_answered_who_went_away():
     content = json.dumps(BODY).encode()
     with pytest.raises(IndexError):  # nothing was sent
         asyncio.run(request(api(gone), "POST", POLL, content, {"content-type": "application/json"}))
+
+
+def test_an_answer_that_can_not_be_written_is_a_500():
+    async def unwritable(_):
+        return Answer(200, {"jobs": [object()]})
+
+    status, _, body = ask(api(unwritable, validate_responses=False), "POST", POLL, BODY)
+    assert (status, body["errorCode"]) == (500, "INTERNAL_ERROR")

@@ -178,3 +178,28 @@ def test_the_time_of_an_error_is_the_worlds(world):
     import datetime as dt
 
     assert round(dt.datetime.fromisoformat(text).timestamp() * 1000) == now
+
+
+@pytest.mark.parametrize("levels", [10, 250, 300, 1000])
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")], ids=["lists", "objects"])
+def test_a_value_as_deep_as_json_goes_is_a_wrong_value(world, levels, opening, closing):
+    deep = opening * levels + "1" + closing * levels
+    body = '{"runtimeInstanceId": "r", "supportedJobTypes": ["x"], "unknown": DEEP, "limit": DEEP}'.replace(
+        "DEEP", deep
+    )
+    assert ("/limit", "type") in details(world.send("POST", POLL, content=body.encode(), headers=JSON))
+    logs = f'{{"logs": [{{"jobId": {deep}}}], "a": {{"apiKey": {deep}}}}}'
+    answer = world.send("POST", "/internal/runtime/invocation-logs", content=logs.encode(), headers=JSON)
+    assert {("/logs/0/jobId", "type"), ("/a/apiKey", "x-forbidden-names")} <= set(details(answer))
+    assert world.state("job", params={"a": 1})["jobId"]
+    state = f'{{"action": "setup", "state": "job", "params": {{"priority": {deep}}}}}'
+    assert world.control("POST", "/provider-states/runtime-api", content=state, headers=JSON).status_code == 400
+
+
+def test_a_job_may_have_deep_params(world):
+    deep = "[" * 500 + "]" * 500
+    state = f'{{"action": "setup", "state": "job", "params": {{"params": {{"a": {deep}}}}}}}'
+    assert world.control("POST", "/provider-states/runtime-api", content=state, headers=JSON).status_code == 200
+    answer = world.poll()
+    assert answer.status_code == 200
+    assert deep in answer.text

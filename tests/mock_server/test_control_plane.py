@@ -37,7 +37,7 @@ def test_localhost_is_no_stranger(world):
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "status"), [("GET", "/nothing", 404), ("DELETE", "/journal", 405), ("PUT", "/worlds", 405)]
+    ("method", "path", "status"), [("GET", "/nothing", 404), ("PUT", "/journal", 405), ("PUT", "/worlds", 405)]
 )
 def test_what_is_not_there_is_told_in_the_same_shape(world, method, path, status):
     answer = world.control(method, path)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from mock_world import KEY
+
+import openapi
 
 POLL = "/internal/runtime/jobs/poll"
 NOWHERE = "/internal/runtime/jobs/no-job/lock"
@@ -39,6 +44,87 @@ def test_the_first_fault_in_order_is_answered(world, method, path, headers, cont
     assert set(answer.json()) - {"details"} == {"statusCode", "errorCode", "message", "timestamp", "retryable"}
     assert answer.json()["statusCode"] == status
     assert answer.json()["retryable"] is False
+
+
+JOB = "/internal/runtime/jobs/no-job"
+ME = {"runtimeInstanceId": "r"}
+RESULT = {
+    "schemaVersion": "analysis_output_v1",
+    "status": "succeeded",
+    "validatedOutput": {},
+    "attemptNo": 0,
+    "outputHash": "h",
+}
+# Method, path, a body that is right but for its job, and what that is answered.
+OPERATIONS = {
+    "pollJobs": ("POST", POLL, {**ME, "supportedJobTypes": ["x"]}, (200, None)),
+    "lockJob": ("POST", f"{JOB}/lock", ME, (404, "JOB_NOT_FOUND")),
+    "heartbeatJob": ("POST", f"{JOB}/heartbeat", ME, (404, "JOB_NOT_FOUND")),
+    "getSnapshot": ("GET", f"{JOB}/snapshot", None, (404, "JOB_NOT_FOUND")),
+    "resolveCredential": (
+        "POST",
+        "/internal/runtime/model-credentials/resolve",
+        {"jobId": "no-job", "apiKeyMode": "user_deepseek_key", "provider": "deepseek"},
+        (404, "JOB_NOT_FOUND"),
+    ),
+    "submitResult": ("POST", f"{JOB}/result", {**ME, **RESULT}, (404, "JOB_NOT_FOUND")),
+    "failJob": (
+        "POST",
+        f"{JOB}/fail",
+        {**ME, "errorCode": "E", "errorMessage": "", "retryable": False},
+        (404, "JOB_NOT_FOUND"),
+    ),
+    "submitInvocationLogs": (
+        "POST",
+        "/internal/runtime/invocation-logs",
+        {
+            "logs": [
+                {
+                    **ME,
+                    "jobId": "no-job",
+                    "provider": "deepseek",
+                    "model": "m",
+                    "apiKeyMode": "platform_key",
+                    "success": True,
+                }
+            ]
+        },
+        (201, None),
+    ),
+}
+
+
+def test_all_operations_are_here():
+    assert set(OPERATIONS) == set(openapi.load().operations)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_each_operation_is_judged_in_order(world, operation):
+    """One fault after the other is mended, from the first step on, until the request is right."""
+    method, path, body, told = OPERATIONS[operation]
+    content = b"" if body is None else json.dumps(body).encode()
+    headers = {"x-internal-api-key": "wrong", "x-runtime-instance-id": None, "content-type": "text/plain"}
+    wrong = {"method": "PATCH", "path": f"{path}/more", "headers": headers, "content": TOO_LARGE}
+
+    def answered(**mended):
+        wrong["headers"] = headers | mended.pop("headers", {})
+        headers.update(wrong["headers"])
+        wrong.update(mended)
+        answer = world.send(wrong["method"], wrong["path"], headers=wrong["headers"], content=wrong["content"])
+        return answer.status_code, answer.json().get("errorCode")
+
+    assert answered() == (401, "UNAUTHORIZED")
+    assert answered(headers={"x-internal-api-key": KEY}) == (404, "NOT_FOUND")
+    assert answered(path=path) == (405, "METHOD_NOT_ALLOWED")
+    assert answered(method=method) == (400, "INVALID_REQUEST")
+    if body is None:  # nothing is asked of a body that is not read
+        assert answered(headers={"x-runtime-instance-id": "r"}) == told
+        return
+    assert answered(headers={"x-runtime-instance-id": "r"}) == (415, "UNSUPPORTED_MEDIA_TYPE")
+    assert answered(headers={"content-type": "application/json"}) == (413, "PAYLOAD_TOO_LARGE")
+    assert answered(content=content[:-1]) == (400, "INVALID_REQUEST")
+    assert answered(content=b"{}") == (400, "INVALID_REQUEST")
+    assert answered(content=content) == told
 
 
 @pytest.mark.parametrize("key", [None, "", "test-internal-ke", "test-internal-key2", "TEST-INTERNAL-KEY"])

@@ -134,3 +134,22 @@ def test_rows_that_do_not_fit_are_told_with_line_and_mend(tmp_path, text, line, 
 def test_a_file_that_is_not_there_is_named(tmp_path):
     with pytest.raises(DataError, match=r"nothing\.yaml"):
         SeedData.read(tmp_path / "nothing.yaml")
+
+
+def test_a_snapshot_has_every_section(tmp_path):
+    path = tmp_path / "data.yaml"
+    path.write_text("snapshots:\n  - {id: s, content: {privacyScope: {}}}\n")
+    with pytest.raises(DataError) as told:
+        SeedData.read(path)
+    assert "/snapshots/0/content/userProfile is required" in str(told.value)
+    assert "data.yaml:2" in str(told.value)
+
+
+def test_numbers_that_no_answer_can_carry_are_refused(tmp_path):
+    path = tmp_path / "data.yaml"
+    path.write_text(
+        "jobs:\n"
+        "  - {userId: u, jobType: quiz_generation, targetType: user, targetId: t, priority: 1000000000000000000000}\n"
+    )
+    with pytest.raises(DataError, match="/jobs/0/priority must be at most"):
+        SeedData.read(path)

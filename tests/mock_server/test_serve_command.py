@@ -38,6 +38,16 @@ def test_it_answers_as_soon_as_it_says_so_and_stops_when_asked():
     assert process.returncode == 0
 
 
+def test_it_ends_with_whoever_held_its_standard_input():
+    """So that a test run that is killed leaves no server behind."""
+    command = [*SERVE, "--port", "0", "--until-eof"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        url = json.loads(process.stdout.readline())["baseUrl"]
+        assert poll(url).status_code == 200
+        process.stdin.close()
+        assert process.wait(timeout=10) == 0
+
+
 def test_ctrl_c_stops_it_too_with_a_connection_open():
     process, url = start()
     with httpx.Client() as client:

@@ -122,4 +122,4 @@ def test_a_body_of_a_get_is_ignored(world):
         head(f"{world.path}/internal/runtime/jobs/j/snapshot", "content-length: 3", "connection: close", method="GET")
         + b"{{{"
     )
-    assert answers(world.raw(data), method="GET")[0] == 501
+    assert answers(world.raw(data), method="GET")[0] == 404

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import time
 import urllib.parse
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import openapi
-from openapi.redaction import REPLACEMENT, Redactor
+from openapi.redaction import REPLACEMENT, NamedValues, Redactor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -140,6 +141,15 @@ class TestPattern:
         assert openapi.load("runtime-api").document["x-redaction"]["replacement"] == REPLACEMENT
 
 
+def test_a_secret_that_is_forgotten_is_text_again_and_others_stay() -> None:
+    redactor = Redactor(["first-secret", "second-secret", "second-secret"])
+    redactor.discard("first-secret")
+    redactor.discard("second-secret")
+    assert redactor.text("first-secret second-secret") == f"first-secret {REPLACEMENT}"
+    redactor.discard("second-secret")
+    assert redactor.text("second-secret") == "second-secret"
+
+
 class TestData:
     redactor = Redactor(["the-secret"], PATTERN)
 
@@ -177,3 +187,70 @@ class TestData:
         shown = json.dumps(self.redactor.data(value))
         assert "the-secret" not in shown
         assert "sk-" not in shown
+
+
+NAMED = {
+    "plain": '{"apiKey": "VALUE"}',
+    "another case": '{"APIKEY":"VALUE"}',
+    "deep": '{"logs":[{"errorMessage":{"a":[{"apikey":"VALUE"}]}}]}',
+    "escaped name": r'{"api\u004Bey" : "VALUE"}',
+    "escaped quotes": r'{"apiKey": "a\"VALUE\\"}',
+    "a number": '{"apiKey": 1VALUE, "x": 1}',
+    "an object": '{"apiKey": {"a": ["]}", "VALUE"], "b": "VALUE"}}',
+    "a list": '{"apiKey": ["VALUE", {"a": "VALUE"}]}',
+    "twice": '{"apiKey": "VALUE", "apiKey": "VALUE"}',
+    "cut off": '{"apiKey": "VALU',
+    "cut off in a list": '{"apiKey": ["x", "VALU',
+    "single quotes": "{'apiKey': 'VALUE'}",
+    "no quotes": "{apiKey: VALUE}",
+    "a form": "a=1&apiKey=VALUE&b=2",
+    "a text that is JSON": r'{"errorMessage": "{\"apiKey\": \"a\\\"VALUE\"}"}',
+    "a text in a text that is JSON": r'{"a": "{\"b\": \"{\\\"apiKey\\\":\\n\\\"VALUE\\\"}\"}"}',
+    "spread over lines": '{"apiKey"\n:\t\n"VALUE"\n}',
+}
+
+
+@pytest.mark.parametrize("text", NAMED.values(), ids=NAMED)
+def test_values_of_secret_names_are_taken_out(text: str) -> None:
+    shown = NamedValues(["apiKey"]).text(text)
+    assert "VALU" not in shown
+    assert REPLACEMENT in shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"myApiKey": "v", "apiKeyMode": "platform_key", "a": "apiKey"}',
+        '{"location": "/logs/0/apiKey", "message": "/logs/0/apiKey must not be there"}',
+        r'{"a": "\u4f5c"}',
+        "",
+    ],
+)
+def test_what_has_another_name_stays(text: str) -> None:
+    assert NamedValues(["apiKey"]).text(text) == text
+    assert NamedValues([]).text(text) == text
+
+
+def test_what_stands_behind_a_secret_value_stays() -> None:
+    named = NamedValues(["apiKey"])
+    assert json.loads(named.text('{"apiKey": {"a": "}"}, "b": 1}')) == {"apiKey": "[redacted]", "b": 1}
+    assert json.loads(named.text(r'{"a": "{\"apiKey\": \"x\"}", "b": 1}'))["b"] == 1
+    assert named.text("apiKey=a&b=2") == "apiKey=[redacted]&b=2"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"apiKey": ' + "[" * 20_000 + '"' * 20_001,
+        '{"apiKey": "' + "\\" * 40_000,
+        '{"apiKey": [' + "\\" * 40_000,
+        '{"apiKey' + "\\" * 40_000,
+        r'{"apiKey"\u' + "\\" * 40_000,
+        '{"apiKey"' + " " * 40_000 + "x",
+        '"apiKey":' * 5_000,
+    ],
+)
+def test_an_odd_body_is_read_in_no_time(text: str) -> None:
+    began = time.monotonic()
+    NamedValues(["apiKey"]).text(text)
+    assert time.monotonic() - began < 1
