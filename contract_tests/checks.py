@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 Check = TypeVar("Check", bound="Callable[..., Any]")
 
@@ -15,8 +16,12 @@ class CheckFailed(AssertionError):  # noqa: N818 - a verdict, not a fault
     """The build does not do what the rule says.
 
     ``expected`` lists every acceptable outcome, ``actual`` says what came, ``pointer`` is the first differing place
-    (a JSON Pointer into the body, or a header's name).
+    (a JSON Pointer into the body, or a header's name). ``rules`` are those that it breaks, all of the check's where it
+    is empty; ``step`` says what was done where that belongs to what checks start from. :func:`about` sets both.
     """
+
+    rules: tuple[str, ...] = ()
+    step: str | None = None
 
     def __init__(self, expected: str | list[str], actual: str, pointer: str | None = None) -> None:
         self.expected = [expected] if isinstance(expected, str) else expected
@@ -60,10 +65,31 @@ def alone(check: Check) -> Check:
     return check
 
 
+def last(check: Check) -> Check:
+    """The check judges what the others saw: it runs after them."""
+    check.last = True  # type: ignore[attr-defined]
+    return check
+
+
 def fuzz(check: Check) -> Check:
     """The check generates its requests; ``--no-fuzz`` leaves it out."""
     check.fuzz = True  # type: ignore[attr-defined]
     return check
+
+
+@contextmanager
+def about(*rules: str, step: str | None = None) -> Iterator[None]:
+    """What fails inside breaks these rules alone: the check's others were not reached, so they are not shown wrong.
+
+    With ``step`` it is something that checks of any rule start with. Where it fails, that is told once, under ``rules``
+    (of level seed, each with a check of its own); the check itself could not be made and is skipped.
+    """
+    try:
+        yield
+    except CheckFailed as failure:
+        if not failure.rules:
+            failure.rules, failure.step = rules, step
+        raise
 
 
 def expect(truth: bool, expected: str | list[str], actual: object, pointer: str | None = None) -> None:
@@ -72,9 +98,31 @@ def expect(truth: bool, expected: str | list[str], actual: object, pointer: str 
         raise CheckFailed(expected, str(actual), pointer)
 
 
-def expect_fields(came: Mapping[str, Any], wanted: Mapping[str, Any], at: str = "") -> None:
-    """Fail the check at the first field that is not as wanted; ``at`` is the JSON Pointer of ``came``."""
+def is_integer(value: Any) -> bool:
+    """Whether a JSON value is an integer: ``1.0`` is one, ``true`` is not."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1
+
+
+def expect_fields(
+    came: Mapping[str, Any],
+    wanted: Mapping[str, Any],
+    at: str = "",
+    rules: Mapping[str, Sequence[str]] | None = None,
+) -> None:
+    """Fail the check where a field is not as wanted; ``at`` is the JSON Pointer of ``came``.
+
+    ``rules`` says which rules a field is about: those of the fields that are right are not shown wrong.
+    """
+    wrong = {}
     for name, value in wanted.items():
         found = came.get(name, "absent")
-        good = found == value and isinstance(found, bool) is isinstance(value, bool)  # true is not 1
-        expect(good, f"{name} {json.dumps(value)}", json.dumps(found), f"{at}/{name}")
+        if found != value or isinstance(found, bool) is not isinstance(value, bool):  # true is not 1
+            wrong[name] = found
+    if not wrong:
+        return
+    expected = ", ".join(f"{name} {json.dumps(wanted[name])}" for name in wrong)
+    actual = ", ".join(json.dumps(found) for found in wrong.values())
+    failure = CheckFailed(expected, actual, f"{at}/{next(iter(wrong))}")
+    if rules and all(name in rules for name in wrong):
+        failure.rules = tuple(dict.fromkeys(rule for name in wrong for rule in rules[name]))
+    raise failure

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from contract_tests.checks import CheckFailed, expect
+from contract_tests.checks import CheckFailed, about, expect, is_integer
 from contract_tests.transport import Request, Response, Transport
 
 BASE = "/internal/runtime"
@@ -20,6 +20,14 @@ JOB_TYPES = (*ANALYSES, "quiz_generation", "flashcard_generation")
 
 _TIMESTAMP = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z")
 _CODE = re.compile(r"[A-Z][A-Z0-9_]*")
+
+CODES = {
+    "INVALID_REQUEST": ("RT-ERR-78", 400),
+    "UNAUTHORIZED": ("RT-ERR-77", 401),
+    "LOCK_NOT_HELD": ("RT-ERR-75", 409),
+    "JOB_CANCELLED": ("RT-ERR-76", 409),
+}
+"""The rule that gives a code its status: another status with the right code is told under it, once."""
 
 UNSET: Any = object()
 """Leave a header or field out."""
@@ -35,6 +43,11 @@ class JobRef:
     schema: str | None = None
     """An output schema version of its own, by which polls find it."""
 
+    @property
+    def path(self) -> str:
+        """The job's path, whatever characters its id has."""
+        return f"{BASE}/jobs/{quote(self.id, safe='')}"
+
 
 class Answer:
     """An answer that was judged as far as its caller asked."""
@@ -48,6 +61,14 @@ class Answer:
         """The body as JSON."""
         return self.response.json
 
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The body, an object. Fails the check where it is none."""
+        body = self.json
+        if not isinstance(body, dict):
+            raise CheckFailed("a body that is an object", self.response.text[:300])
+        return body
+
     def get(self, name: str) -> Any:
         """A field of the body. Fails the check where the body is no object or lacks it."""
         body = self.json
@@ -58,8 +79,7 @@ class Answer:
     def integer(self, name: str) -> int:
         """A field of the body that is an integer (``1.0`` is one). Fails the check where it is none."""
         value = self.get(name)
-        good = isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1
-        expect(good, f"`{name}`, an integer", json.dumps(value)[:200], f"/{name}")
+        expect(is_integer(value), f"`{name}`, an integer", json.dumps(value)[:200], f"/{name}")
         return int(value)
 
 
@@ -90,6 +110,8 @@ class Call:
         answer = await self.answers()
         codes = [code] if isinstance(code, str) else list(code)
         wanted = [f"{status} {item}" for item in codes]
+        if _code_of(answer.response) in codes:
+            judge_code(answer)
         expect(answer.status == status, wanted, describe(answer.response))
         judge_error_shape(answer)
         expect(answer.json["errorCode"] in codes, wanted, describe(answer.response), "/errorCode")
@@ -103,30 +125,53 @@ class Call:
         return answer
 
 
-def describe(response: Response) -> str:
-    """An answer in a line: status, error code where there is one, the start of the body."""
+def _code_of(response: Response) -> str | None:
     try:
         code = json.loads(response.content).get("errorCode")
     except (ValueError, AttributeError, RecursionError):
-        code = None
+        return None
+    return code if isinstance(code, str) else None
+
+
+def describe(response: Response) -> str:
+    """An answer in a line: status, error code where there is one, the start of the body."""
+    code = _code_of(response)
     if code:
         return f"{response.status} {code}"
     return f"{response.status} {response.text[:160]}".rstrip()
 
 
+def judge_code(answer: Answer) -> None:
+    """A failure's body, and that its status is the one of its code, where a rule gives the code one."""
+    code = _code_of(answer.response)
+    if answer.status < 400:
+        return
+    if code in CODES:
+        rule, status = CODES[code]
+        with about(rule, step="the status of an error code"):
+            expect(answer.status == status, f"{status} {code}", describe(answer.response))
+    judge_error_shape(answer)
+
+
 def judge_error_shape(answer: Answer) -> None:
     """The error body that every failure has (seed 003 section 3)."""
-    body = answer.json
-    expect(isinstance(body, dict), "an error body (an object)", answer.response.text[:200])
-    for name, kind in (("statusCode", int), ("errorCode", str), ("message", str), ("timestamp", str)):
-        value = body.get(name)
-        good = isinstance(value, kind) and not isinstance(value, bool)
-        expect(good, f"`{name}` of type {kind.__name__}", json.dumps(value), f"/{name}")
-    expect(body["statusCode"] == answer.status, f"statusCode {answer.status}", body["statusCode"], "/statusCode")
-    expect(bool(_CODE.fullmatch(body["errorCode"])), "an upper-case errorCode", body["errorCode"], "/errorCode")
-    expect(bool(body["message"].strip()), "a message", "an empty one", "/message")
-    good = bool(_TIMESTAMP.fullmatch(body["timestamp"]))
-    expect(good, "a timestamp like 2026-06-11T10:00:00.000Z", body["timestamp"], "/timestamp")
+    step = "the body of an error"
+    with about("RT-ERR-01", step=step):
+        body = answer.json
+        expect(isinstance(body, dict), "an error body (an object)", answer.response.text[:200])
+        for name, kind in (("statusCode", int), ("errorCode", str), ("message", str), ("timestamp", str)):
+            value = body.get(name)
+            good = is_integer(value) if kind is int else isinstance(value, kind)
+            expect(good, f"`{name}` of type {kind.__name__}", json.dumps(value), f"/{name}")
+    with about("RT-ERR-02", step=step):
+        expect(body["statusCode"] == answer.status, f"statusCode {answer.status}", body["statusCode"], "/statusCode")
+    with about("RT-ERR-03", step=step):
+        expect(bool(_CODE.fullmatch(body["errorCode"])), "an upper-case errorCode", body["errorCode"], "/errorCode")
+    with about("RT-ERR-04", step=step):
+        expect(bool(body["message"].strip()), "a message", "an empty one", "/message")
+    with about("RT-ERR-05", "RT-TIME-06", step=step):
+        good = bool(_TIMESTAMP.fullmatch(body["timestamp"]))
+        expect(good, "a timestamp like 2026-06-11T10:00:00.000Z", body["timestamp"], "/timestamp")
 
 
 class RuntimeApi:
@@ -252,7 +297,8 @@ def _id(job: JobRef | str) -> str:
 
 
 def _path(job: JobRef | str, what: str) -> str:
-    return f"{BASE}/jobs/{quote(_id(job), safe='')}/{what}"
+    ref = JobRef(job, "", None) if isinstance(job, str) else job
+    return f"{ref.path}/{what}"
 
 
 def _without_unset(body: dict[str, Any]) -> dict[str, Any]:

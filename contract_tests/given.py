@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from contract_tests.checks import CheckFailed, CheckSkipped, expect
+from contract_tests.checks import CheckFailed, CheckSkipped, about, expect
 from contract_tests.client import ANALYSES, Answer, JobRef, RuntimeApi
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 STATES = ("pending", "locked", "running", "succeeded", "failed", "cancelled")
 """The states in which a job can stay."""
+FINAL = ("succeeded", "failed", "cancelled")
 INSTANTS = ("lockedAt", "lockUntil", "startedAt", "finishedAt", "createdAt", "updatedAt")
 POLL_LIMIT = 50
 OTHER_SCHEMA = "quiz_output_v1"
@@ -64,7 +66,10 @@ class Clock:
     async def reach(self, instant: int) -> None:
         """Advance to an instant, epoch milliseconds. Only where the clock stands is that exact."""
         self.needs_to_stand()
-        await self.advance((instant - await self.now()) / 1000)
+        now = await self.now()
+        with about("RT-TIME-05", step="telling an instant to come"):
+            expect(instant >= now, f"an instant not before {now}", str(instant))
+        await self.advance((instant - now) / 1000)
 
     def needs_advance(self) -> None:
         """Skip the check unless the target's clock can be moved."""
@@ -112,13 +117,15 @@ class Given:
     async def locked_job(self, by: str = "runtime-a", **params: Any) -> JobRef:
         """A job that ``by`` has locked."""
         job = await self.job(**params)
-        await self.api.lock(job, by=by).succeeds()
+        with about("RT-LOCK-03", step="locking a pending job"):
+            await self.api.lock(job, by=by).succeeds()
         return job
 
     async def running_job(self, by: str = "runtime-a", **params: Any) -> JobRef:
         """A job that ``by`` has locked and heartbeated once."""
         job = await self.locked_job(by, **params)
-        await self.api.heartbeat(job, by=by).succeeds()
+        with about("RT-HB-05", step="the holder's first heartbeat"):
+            await self.api.heartbeat(job, by=by).succeeds()
         return job
 
     async def cancelled_job(self, **params: Any) -> JobRef:
@@ -131,13 +138,18 @@ class Given:
         """A job whose result ``by`` has submitted, with the hash and the attempt that ``api.result`` sends."""
         job = await self.running_job(by, **params)
         schema = params.get("outputSchemaVersion", "analysis_output_v1")
-        await self.api.result(job, by=by, schema=schema).succeeds(201)
+        with about("RT-RES-13", step="the holder's result"):
+            await self.api.result(job, by=by, schema=schema).succeeds(201)
         return job
 
     async def failed_job(self, by: str = "runtime-a", **params: Any) -> JobRef:
         """A job that ``by`` has failed for good."""
         job = await self.running_job(by, **params)
-        await self.api.fail(job, by=by, retryable=False).succeeds()
+        with about("RT-FAIL-10", step="the holder's final failure"):
+            answer = await self.api.fail(job, by=by, retryable=False).succeeds()
+        status = answer.json.get("status", "failed") if answer.response.content else "failed"
+        with about("RT-FAIL-08", step="a failure that is not retryable"):
+            expect(status != "pending", "a job that failed for good", "it is pending again", "/status")
         return job
 
     async def lost_job(self, **params: Any) -> JobRef:
@@ -180,29 +192,60 @@ class Given:
         )
 
     async def lapse(self) -> None:
-        """Let a lock that was just taken or extended lapse, and be swept."""
-        await self.clock.advance(self.timing.lock + 2 * self.clock.margin)
+        """Let a lock that was just taken or extended lapse, and be swept.
+
+        Where that costs nothing, more than by a little: how long a lock lasts has checks of its own.
+        """
+        await self.clock.advance(self.timing.lock + (self.early() if self.clock.advances else 2 * self.clock.margin))
 
     def early(self) -> float:
         """Seconds before a limit at which it has certainly not passed: a twentieth of the lock, or the margin."""
         return max(self.timing.lock / 20, 2 * self.clock.margin)
 
-    async def settles(self, job: JobRef) -> None:
-        """Wait until a build's sweeper is done with a job that lost its last attempt, where its state can be seen."""
+    async def settles(self, job: JobRef, *, shows: Sequence[str] = ()) -> None:
+        """Wait until a build's sweeper is done with a job that lost an attempt, where its state can be seen.
+
+        ``shows``: the rules of the check that it breaks where that never comes.
+        """
         if "inspect-job" not in self.states.offered:
             await asyncio.sleep(0 if self.clock.stands else self.clock.grace)
             return
 
-        async def settled() -> bool:
-            return (await self.inspect(job)).get("status") not in ("locked", "running", "expired")
+        statuses: list[Any] = []
 
-        await self._within(self.clock.grace, settled, "the job leaves `expired` by itself", lambda: "it does not")
+        async def settled() -> bool:
+            statuses.append((await self.inspect(job)).get("status"))
+            return statuses[-1] not in ("locked", "running", "expired")
+
+        def instead() -> str:
+            return f"it is {statuses[-1]}, {self.clock.grace:g} s after the limit"
+
+        try:
+            await self._within(self.clock.grace, settled, "the job leaves `expired` by itself", instead)
+        except CheckFailed:
+            stuck = ("RT-SM-50",) if statuses and statuses[-1] == "expired" else ()
+            with about(*shows, *stuck) if shows else about("RT-TIME-04", *stuck, step="giving up a lapsed lock"):
+                raise
+
+    async def becomes(self, job: JobRef, status: str) -> dict[str, Any]:
+        """Fail the check unless the job has that status within the sweep; its columns."""
+        rows: list[dict[str, Any]] = []
+
+        async def there() -> bool:
+            rows.append(await self.inspect(job))
+            return rows[-1].get("status") == status
+
+        await self._within(self.clock.grace, there, f"status {status}", lambda: str(rows[-1].get("status")))
+        return rows[-1]
 
     async def offered(self, job: JobRef, *, by: str = "runtime-probe") -> bool:
         """Whether a poll lists a job of :meth:`listed_job`."""
         types = ANALYSES[:1]
         versions = [job.schema, OTHER_SCHEMA]
         entries = await self.polled(by=by, types=types, capabilities={"supportedOutputSchemaVersions": versions})
+        others = {entry.get("outputSchemaVersion") for entry in entries} - set(versions)
+        with about("RT-POLL-14", step="filtering a poll by output schemas"):
+            expect(not others, f"only jobs of the output schemas {versions}", f"jobs of {others}", "/jobs")
         return job.id in ids_of(entries)
 
     async def polled(self, *, by: str = "runtime-probe", types: Sequence[str], **fields: Any) -> list[dict[str, Any]]:
@@ -210,23 +253,30 @@ class Given:
         answer = await self.api.poll(by=by, types=types, limit=POLL_LIMIT, **fields).succeeds()
         return jobs_of(answer)
 
-    async def is_offered_again(self, job: JobRef) -> None:
-        """Fail the check unless a poll lists the job within the sweep."""
+    async def is_offered_again(self, job: JobRef, *, shows: Sequence[str] = ()) -> None:
+        """Fail the check unless a poll lists the job within the sweep; ``shows`` as in :meth:`comes_back`."""
         what = f"it is not, {self.clock.grace:g} s after the limit"
         wanted = "the job is pending again: a poll lists it"
-        await self._within(self.clock.grace, lambda: self.offered(job), wanted, lambda: what)
+        with about(*shows) if shows else about("RT-SCHED-10", step="listing a lapsed job again"):
+            await self._within(self.clock.grace, lambda: self.offered(job), wanted, lambda: what)
 
-    async def comes_back(self, job: JobRef, *, by: str = "runtime-next", within: float | None = None) -> Answer:
-        """Fail the check unless the job can be locked again within the sweep; ``by`` has locked it then."""
+    async def comes_back(
+        self, job: JobRef, *, by: str = "runtime-next", within: float | None = None, shows: Sequence[str] = ()
+    ) -> Answer:
+        """Fail the check unless the job can be locked again within the sweep; ``by`` has locked it then.
+
+        ``shows``: the rules of the check that it breaks where it can't; without them it is what the check starts from.
+        """
         grace = self.clock.grace if within is None else within
         answers: list[Answer] = []
 
         async def locked() -> bool:
             answers.append(await self.api.lock(job, by=by).answers())
-            return answers[-1].status == 200
+            return answers[-1].status < 300
 
         wanted = "the job is pending again and can be locked"
-        await self._within(grace, locked, wanted, lambda: f"{answers[-1].status}, {grace:g} s after the limit")
+        with about(*shows) if shows else about("RT-SCHED-10", step="taking a lapsed job again"):
+            await self._within(grace, locked, wanted, lambda: f"{answers[-1].status}, {grace:g} s after the limit")
         return answers[-1]
 
     @staticmethod
@@ -242,16 +292,24 @@ class Given:
     async def stays_away(self, job: JobRef) -> None:
         """Fail the check where the job can be locked, at once or after the sweep."""
         for wait in (0.0, self.clock.grace):
+            if wait:
+                with contextlib.suppress(CheckFailed):  # a build may sweep by real time; that it does is another rule
+                    await self.settles(job)
             await self.clock.advance(wait) if self.clock.stands else await asyncio.sleep(wait)
+            seen = await self.inspect(job) if "inspect-job" in self.states.offered else {}
             answer = await self.api.lock(job, by="runtime-next").answers()
-            expect(answer.status != 200, "the job can't be locked any more", "200: it was locked again")
+            if seen.get("status") in FINAL:
+                with about("RT-LOCK-06", step="refusing the lock of a finished job"):
+                    expect(answer.status >= 300, f"no lock of a {seen['status']} job", str(answer.status))
+            expect(answer.status >= 300, "the job can't be locked any more", f"{answer.status}: it was locked again")
 
 
 def jobs_of(answer: Answer) -> list[dict[str, Any]]:
     """The entries of a poll's answer. Fails the check where they are no list of objects."""
-    jobs = answer.get("jobs")
-    good = isinstance(jobs, list) and all(isinstance(item, dict) and isinstance(item.get("id"), str) for item in jobs)
-    expect(good, "`jobs`, a list of objects with an `id`, a string", answer.response.text[:200], "/jobs")
+    with about("RT-POLL-09", step="the list of a poll"):
+        jobs = answer.get("jobs")
+        good = isinstance(jobs, list) and all(isinstance(job, dict) and isinstance(job.get("id"), str) for job in jobs)
+        expect(good, "`jobs`, a list of objects with an `id`, a string", answer.response.text[:200], "/jobs")
     return list(jobs)
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from contract_tests.checks import expect, expect_fields
-from contract_tests.client import JobRef
+from contract_tests.checks import CheckSkipped, about, expect, expect_fields
+from contract_tests.client import Answer, JobRef
+from contract_tests.transport import StateRefused
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from contract_tests.given import Given
 
 SHORT = 3
@@ -24,9 +27,9 @@ async def keep_alive(given: Given, job: JobRef, seconds: float, by: str = "runti
             await given.api.heartbeat(job, by=by).succeeds()
 
 
-async def expired_once(given: Given, job: JobRef) -> None:
-    """The columns of a job that lost its first attempt to a limit."""
-    await given.settles(job)
+async def expired_once(given: Given, job: JobRef, rule: str) -> None:
+    """The columns of a job that lost its first attempt to a limit, as ``rule`` has it."""
+    await given.settles(job, shows=("RT-TIME-02",) if rule == "RT-TIME-51" else ())
     row = await given.inspect(job)
     wanted = {
         "status": "pending",
@@ -39,20 +42,123 @@ async def expired_once(given: Given, job: JobRef) -> None:
         "startedAt": None,
         "finishedAt": None,
     }
-    expect_fields(row, wanted)
+    cleared = dict.fromkeys(("lockedBy", "lockedAt", "lockUntil", "startedAt"), ("RT-RETRY-51",))
+    counted = dict.fromkeys(("retryCount", "attemptNo"), (rule, "RT-RETRY-50"))
+    status, code = {"status": (rule, "RT-SM-50")}, {"errorCode": (rule, "RT-RETRY-15")}
+    expect_fields(row, wanted, rules={**cleared, **counted, **status, **code, "finishedAt": (rule,)})
 
 
-async def runs_out(given: Given, job: JobRef, times: int) -> None:
-    """Lock and lose the job so many times; after that it stays away."""
-    for attempt in range(times):
-        answer = await given.comes_back(job, by=f"runtime-{attempt}")
-        number = answer.json.get("attemptNo", attempt)
-        expect(number == attempt, f"attemptNo {attempt} at grant {attempt + 1}", str(number), "/attemptNo")
+async def runs_out(given: Given, job: JobRef, times: int, shows: Sequence[str]) -> None:
+    """Lock and lose the job so many times; after that it stays away, as ``shows`` has it."""
+    with about("RT-LOCK-03", step="locking a pending job"):
+        await given.api.lock(job, by="runtime-0").succeeds()
+    for attempt in range(1, times):
         await given.lapse()
-    await given.stays_away(job)
+        # that a job comes back at all is judged elsewhere; that it does so often enough, here
+        await given.comes_back(job, by=f"runtime-{attempt}", shows=shows if attempt > 1 else ())
+    await given.lapse()
+    with about(*shows):
+        await given.stays_away(job)
 
 
 async def rerun(given: Given, job: JobRef) -> JobRef:
     """The job that an Admin's rerun makes of a failed one."""
     values = await given.states.set_up("rerun-job", {"jobId": job.id})
     return JobRef(values["jobId"], job.user_id, None)
+
+
+def not_retryable(answer: Answer) -> None:
+    """An error that can't be mended by repeating the call says so, where it says anything (seed 003 section 3)."""
+    came = answer.json.get("retryable", False)
+    expect(came is False, "retryable false", str(came), "/retryable")
+
+
+def within(row: dict[str, Any], name: str, low: int, high: int) -> None:
+    """An instant of a job lies between two others, epoch milliseconds."""
+    came = row.get(name)
+    expect(came is not None and low <= came <= high, f"{name} within {low} to {high}", str(came), f"/{name}")
+
+
+def shown_key(answer: Answer) -> str:
+    """The resultIdempotencyKey of an answer to a result, "" where a build does not show it."""
+    if not answer.response.content or not isinstance(answer.json, dict):
+        return ""
+    return str(answer.json.get("resultIdempotencyKey", ""))
+
+
+async def second_attempt(given: Given, *, by: str = "runtime-b", **params: Any) -> JobRef:
+    """A running job of ``by`` whose first attempt ``runtime-a`` failed, retryable, with NETWORK_ERROR."""
+    job = await given.running_job("runtime-a", **params)
+    told = {"code": "NETWORK_ERROR", "message": "attempt 1 broke"}
+    with about("RT-FAIL-07", step="the holder's retryable failure"):
+        await given.api.fail(job, by="runtime-a", **told).succeeds()
+        await given.api.lock(job, by=by).succeeds()
+    with about("RT-HB-05", step="the holder's first heartbeat"):
+        await given.api.heartbeat(job, by=by).succeeds()
+    return job
+
+
+REACHED = {
+    "succeeded": ("RT-RES-14", "a result"),
+    "failed": ("RT-FAIL-08", "a final failure"),
+    "pending": ("RT-FAIL-07", "a retryable failure"),
+    "cancelled": ("RT-CANCEL-50", "the end of a job that was to be stopped"),
+}
+"""The rule that says that a report brings a job into a state, and what reported."""
+
+
+async def reached(given: Given, job: JobRef, state: str) -> dict[str, Any]:
+    """The columns of a job that a report brought into ``state``, which is what the check starts from."""
+    row = await given.inspect(job)
+    rule, step = REACHED[state]
+    with about(rule, step=step):
+        expect(row.get("status") == state, f"status {state}", str(row.get("status")), "/status")
+    return row
+
+
+FORMER = "runtime-former"
+
+
+async def second_hand_job(given: Given, state: str, **params: Any) -> JobRef:
+    """A job that :data:`FORMER` held and gave back; ``runtime-a`` then brought it into ``state``."""
+    api = given.api
+    job = await given.locked_job(FORMER, **params)
+    with about("RT-FAIL-07", step="the holder's retryable failure"):
+        await api.fail(job, by=FORMER, retryable=True).succeeds()
+        if state not in ("pending", "cancelled"):
+            await api.lock(job).succeeds()
+    if state == "cancelled":
+        await given.states.set_up("cancel-job", {"jobId": job.id})
+    if state in ("running", "succeeded", "failed"):
+        with about("RT-HB-05", step="the holder's first heartbeat"):
+            await api.heartbeat(job).succeeds()
+    if state == "succeeded":
+        with about("RT-RES-13", step="the holder's result"):
+            await api.result(job).succeeds(201)
+    if state == "failed":
+        with about("RT-FAIL-10", step="the holder's final failure"):
+            await api.fail(job, retryable=False).succeeds()
+    return job
+
+
+USER_MODE = "user_deepseek_key"
+
+
+async def credential(given: Given, **params: Any) -> tuple[str, str, str]:
+    """The id of a user's stored key, the user, and the key."""
+    values = await given.states.set_up("credential", {"userId": given.unique("user"), **params})
+    return values["credentialId"], values["userId"], values["apiKey"]
+
+
+async def job_with_credential(given: Given, id_: str, user: str, **params: Any) -> JobRef:
+    """A locked job of a user that is to use a stored key; skips the check where the build makes none such."""
+    try:
+        return await given.locked_job(userId=user, apiKeyMode=USER_MODE, credentialId=id_, **params)
+    except StateRefused as refused:
+        raise CheckSkipped(f"the build makes no job with that credential: {refused}") from None
+
+
+async def keyed_job(given: Given, **params: Any) -> tuple[JobRef, str, str]:
+    """A locked job that is to use its user's own key; the id of the credential, and the key."""
+    id_, user, key = await credential(given)
+    return await job_with_credential(given, id_, user, **params), id_, key

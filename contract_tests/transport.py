@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from contract_tests.checks import CheckFailed, SetUpFailed
+from contract_tests.checks import CheckFailed, SetUpFailed, is_integer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,6 +61,9 @@ class Transport(Protocol):
     async def send_together(self, requests: Sequence[Request]) -> list[Response]:
         """Open a connection for each request, then release all at once; answers in the order of the requests."""
 
+    def mark(self, begins: bool) -> None:
+        """What is sent from here on repeats the failure on its own; with False, it does not after all."""
+
 
 class ProviderStates(Protocol):
     """Puts the target into a state."""
@@ -96,7 +99,7 @@ def values_of(state: str, values: Any) -> dict[str, Any]:
         raise SetUpFailed(f"provider state {state}: it returned {json.dumps(values)[:200]}, which is no object")
     for name, kind in VALUES.get(state, {}).items():
         value = values.get(name)
-        if not isinstance(value, kind) or isinstance(value, bool):
+        if not (is_integer(value) if kind is int else isinstance(value, kind)):
             wanted = {str: "a string", int: "an integer"}[kind]
             came = json.dumps(value)[:100] if name in values else "left out"
             raise SetUpFailed(f"provider state {state}: its value `{name}` is to be {wanted}; it is {came}")

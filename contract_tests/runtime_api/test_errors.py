@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from contract_tests.checks import CheckSkipped, expect, requirement
-from contract_tests.client import BASE, UNSET, RuntimeApi, describe
+from contract_tests.checks import CheckSkipped, about, expect, requirement
+from contract_tests.client import BASE, UNSET, RuntimeApi, describe, judge_error_shape
 
 if TYPE_CHECKING:
     from contract_tests.given import Given
@@ -26,6 +26,16 @@ def padded(size: int) -> bytes:
     return head + b"x" * (size - len(head) - 2) + b'"}'
 
 
+FAILING = {
+    "no key": "RT-AUTH-03",
+    "no such job": "RT-ERR-06",
+    "no such path": "RT-ERR-01",
+    "no such method": "RT-ERR-01",
+    "no JSON": "RT-ERR-01",
+}
+"""The rule by which a request fails at all."""
+
+
 @requirement("RT-ERR-01", "RT-ERR-02", "RT-ERR-03", "RT-ERR-04", "RT-ERR-05", "RT-TIME-06")
 @pytest.mark.parametrize("kind", ["no key", "no such job", "no such path", "no such method", "no JSON", "locked"])
 async def test_every_failure_has_the_error_body(api: RuntimeApi, given: Given, kind: str) -> None:
@@ -39,9 +49,13 @@ async def test_every_failure_has_the_error_body(api: RuntimeApi, given: Given, k
     }
     if kind == "locked":
         job = await given.locked_job()
-        await api.lock(job, by="runtime-b").refused()
+        answer = await api.lock(job, by="runtime-b").answers()
     else:
-        await calls[kind]().refused()
+        answer = await calls[kind]().answers()
+    rule = "RT-LOCK-06" if kind == "locked" else FAILING[kind]
+    with about(rule, step=f"refusing a request with {kind}"):
+        expect(answer.status >= 400, "a failure", describe(answer.response))
+    judge_error_shape(answer)
 
 
 @requirement("RT-ERR-06")
@@ -72,14 +86,15 @@ async def test_an_incompatible_runtime_gets_its_code(api: RuntimeApi) -> None:
 async def test_errors_say_whether_to_repeat(api: RuntimeApi, given: Given) -> None:
     """`retryable` is true for JOB_ALREADY_LOCKED, false for the caller's other faults."""
     job = await given.locked_job("runtime-a")
-    for call, retryable in (
-        (api.lock(job, by="runtime-b"), True),
-        (api.lock("no-such-job"), False),
-        (api.heartbeat(job, by="runtime-b"), False),
-        (api.poll(limit=0), False),
-        (api.poll(capabilities={"supportedSnapshotVersions": ["no_such_version"]}), False),
+    for call, retryable, rule in (
+        (api.lock(job, by="runtime-b"), True, "RT-LOCK-06"),
+        (api.lock("no-such-job"), False, "RT-ERR-06"),
+        (api.heartbeat(job, by="runtime-b"), False, "RT-HB-03"),
+        (api.lock(job, by="x" * 129), False, "RT-ERR-01"),
+        (api.raw("POST", f"{BASE}/no-such-path"), False, "RT-ERR-01"),
     ):
-        answer = await call.refused()
+        with about(rule, step="refusing what is not to be done"):
+            answer = await call.refused()
         code, came = answer.json["errorCode"], answer.json.get("retryable")
         expect(came is retryable, f"retryable {retryable} for {code}".lower(), json.dumps(came), "/retryable")
 
@@ -97,11 +112,13 @@ async def test_a_wrong_method_is_405(api: RuntimeApi, method: str) -> None:
     """A method that the path does not have: 405 METHOD_NOT_ALLOWED with `Allow`."""
     for path in ("/jobs/poll", "/jobs/no-such-job/lock"):
         answer = await api.raw(method, BASE + path).answers()
-        expect(answer.status == 405, "405", describe(answer.response))
-        allow = [item.strip() for item in answer.headers.get("allow", "").split(",")]
-        expect(allow == ["POST"], "Allow: POST", answer.headers.get("allow", "no Allow"), "allow")
-        if method != "HEAD":
-            await api.raw(method, BASE + path).fails(405, "METHOD_NOT_ALLOWED")
+        with about("RT-ERR-53" if method in ("HEAD", "OPTIONS") else "RT-ERR-51"):
+            expect(answer.status == 405, "405", describe(answer.response))
+            if method != "HEAD":
+                await api.raw(method, BASE + path).fails(405, "METHOD_NOT_ALLOWED")
+        with about("RT-ERR-52"):
+            allow = [item.strip() for item in answer.headers.get("allow", "").split(",")]
+            expect(allow == ["POST"], "Allow: POST", answer.headers.get("allow", "no Allow"), "allow")
 
 
 @requirement("RT-HEALTH-02")
@@ -125,7 +142,7 @@ async def test_another_media_type_is_415(api: RuntimeApi, media: str) -> None:
     headers = {"content-type": media}
     await api.raw("POST", f"{BASE}/jobs/poll", content=content, headers=headers).fails(415, "UNSUPPORTED_MEDIA_TYPE")
     json_with_charset = {"content-type": "application/json; charset=utf-8"}
-    await api.raw("POST", f"{BASE}/jobs/poll", content=content, headers=json_with_charset).succeeds(200)
+    await api.raw("POST", f"{BASE}/jobs/poll", content=content, headers=json_with_charset).succeeds()
 
 
 @requirement("RT-ERR-55")
@@ -155,7 +172,7 @@ async def test_a_body_too_large_is_413(api: RuntimeApi) -> None:
 async def test_a_body_of_a_mebibyte_is_accepted(api: RuntimeApi, given: Given) -> None:
     """A body of exactly 1 MiB is accepted."""
     job = await given.job()
-    await api.raw("POST", f"{BASE}/jobs/{job.id}/lock", content=padded(MIB)).succeeds(200)
+    await api.raw("POST", f"{job.path}/lock", content=padded(MIB)).succeeds()
 
 
 @requirement("RT-ERR-57")
@@ -173,8 +190,8 @@ async def test_malformed_json_is_400(api: RuntimeApi, content: bytes) -> None:
 async def test_an_empty_body_is_400(api: RuntimeApi, given: Given) -> None:
     """No body where one is needed: 400 INVALID_REQUEST."""
     job = await given.job()
-    for path in ("poll", f"{job.id}/lock", f"{job.id}/heartbeat"):
-        await api.raw("POST", f"{BASE}/jobs/{path}", content=b"").fails(400, "INVALID_REQUEST")
+    for path in (f"{BASE}/jobs/poll", f"{job.path}/lock", f"{job.path}/heartbeat"):
+        await api.raw("POST", path, content=b"").fails(400, "INVALID_REQUEST")
 
 
 @requirement("RT-ERR-59")
@@ -202,7 +219,8 @@ async def test_an_ill_formed_body_is_400(api: RuntimeApi, name: str) -> None:
     """A missing field, a wrong type or value: 400 INVALID_REQUEST, not retryable."""
     body = {key: value for key, value in {**POLL, **WRONG[name]}.items() if value is not UNSET}
     answer = await api.raw("POST", f"{BASE}/jobs/poll", body=body).fails(400, "INVALID_REQUEST")
-    expect(answer.json.get("retryable") is False, "retryable false", answer.json.get("retryable"), "/retryable")
+    with about("RT-ERR-78"):
+        expect(answer.json.get("retryable") is False, "retryable false", answer.json.get("retryable"), "/retryable")
 
 
 @requirement("RT-ERR-60")
@@ -210,8 +228,8 @@ async def test_an_ill_formed_body_is_400(api: RuntimeApi, name: str) -> None:
 async def test_a_body_that_is_no_object_is_400(api: RuntimeApi, given: Given, body: Any) -> None:
     """JSON that is no object: 400 INVALID_REQUEST on each operation."""
     job = await given.job()
-    for path in ("poll", f"{job.id}/lock", f"{job.id}/heartbeat"):
-        await api.raw("POST", f"{BASE}/jobs/{path}", body=body).fails(400, "INVALID_REQUEST")
+    for path in (f"{BASE}/jobs/poll", f"{job.path}/lock", f"{job.path}/heartbeat"):
+        await api.raw("POST", path, body=body).fails(400, "INVALID_REQUEST")
 
 
 @requirement("RT-ERR-61")
@@ -225,7 +243,8 @@ async def test_requests_are_judged_in_order(api: RuntimeApi) -> None:
     answer = await api.raw("POST", LOCK_UNKNOWN, content=large[:-1]).answers()
     expect(answer.status in (400, 413), ["413 before 400", "400 (size accepted)"], describe(answer.response))
     await api.raw("POST", LOCK_UNKNOWN, body={}).fails(400, "INVALID_REQUEST")
-    await api.raw("POST", LOCK_UNKNOWN, body=ME).fails(404, "JOB_NOT_FOUND")
+    answer = await api.raw("POST", LOCK_UNKNOWN, body=ME).answers()  # its code is judged by RT-ERR-06
+    expect(answer.status not in (400, 413, 415), "no refusal of the request itself", describe(answer.response))
 
 
 @requirement("RT-ERR-62")
@@ -236,8 +255,8 @@ async def test_a_refused_request_changes_nothing(api: RuntimeApi, given: Given) 
     for path in ("lock", "heartbeat"):
         bodies: list[Any] = [{}, {"runtimeInstanceId": 1}, [], {"runtimeInstanceId": ""}]
         for body in bodies:
-            await api.raw("POST", f"{BASE}/jobs/{job.id}/{path}", body=body).fails(400, "INVALID_REQUEST")
-        await api.raw("POST", f"{BASE}/jobs/{job.id}/{path}", body=ME, by=UNSET).fails(400, "INVALID_REQUEST")
+            await api.raw("POST", f"{job.path}/{path}", body=body).fails(400, "INVALID_REQUEST")
+        await api.raw("POST", f"{job.path}/{path}", body=ME, by=UNSET).fails(400, "INVALID_REQUEST")
     await given.unchanged(job, before)
 
 
@@ -246,9 +265,9 @@ async def test_unknown_properties_are_ignored(api: RuntimeApi, given: Given) -> 
     """A newer Runtime may send more: poll, lock and heartbeat ignore what they do not know."""
     job = await given.job()
     extra: dict[str, Any] = {"newProperty": {"deep": [1, None]}, "another": "x"}
-    await api.poll(**extra, capabilities={"supportedPlanets": ["earth"]}).succeeds(200)
-    await api.lock(job, **extra).succeeds(200)
-    await api.heartbeat(job, **extra).succeeds(204)
+    await api.poll(**extra, capabilities={"supportedPlanets": ["earth"]}).succeeds()
+    await api.lock(job, **extra).succeeds()
+    await api.heartbeat(job, **extra).succeeds()
 
 
 @requirement("RT-ERR-65", "RT-ERR-66")
@@ -257,26 +276,27 @@ async def test_details_name_every_violation(api: RuntimeApi) -> None:
     body = {
         "runtimeInstanceId": "",
         "supportedJobTypes": [],
-        "limit": 51,
+        "limit": 1000,
         "capabilities": {"supportedSnapshotVersions": "v1", "supportedOutputSchemaVersions": [1]},
     }
     answer = await api.raw("POST", f"{BASE}/jobs/poll", body=body).fails(400, "INVALID_REQUEST")
     if "details" not in answer.json:
         raise CheckSkipped("the build sends no details")
     details = answer.json["details"]
-    good = isinstance(details, list) and all(isinstance(item, dict) for item in details)
-    expect(good, "details, a list of objects", json.dumps(details)[:200], "/details")
-    for i, item in enumerate(details):
-        for name in ("location", "rule", "expected", "actual", "message"):
-            expect(name in item, f"`{name}` in each entry", json.dumps(item)[:200], f"/details/{i}")
+    with about("RT-ERR-65"):
+        good = isinstance(details, list) and all(isinstance(item, dict) for item in details)
+        expect(good, "details, a list of objects", json.dumps(details)[:200], "/details")
+        for i, item in enumerate(details):
+            for name in ("location", "rule", "expected", "actual", "message"):
+                expect(name in item, f"`{name}` in each entry", json.dumps(item)[:200], f"/details/{i}")
     named = {item["location"] for item in details}
     capabilities = "/capabilities/supportedSnapshotVersions"
-    for place in ("/runtimeInstanceId", "/supportedJobTypes", "/limit", capabilities):
-        expect(place in named, f"an entry for {place}", ", ".join(sorted(named)), "/details")
     schema_versions = "/capabilities/supportedOutputSchemaVersions"
-    expect(
-        any(place.startswith(schema_versions) for place in named), f"an entry for {schema_versions}", ", ".join(named)
-    )
+    with about("RT-ERR-66"):
+        for place in ("/runtimeInstanceId", "/supportedJobTypes", "/limit", capabilities):
+            expect(place in named, f"an entry for {place}", ", ".join(sorted(named)), "/details")
+        found = any(place.startswith(schema_versions) for place in named)
+        expect(found, f"an entry for {schema_versions}", ", ".join(named))
 
 
 @requirement("RT-ERR-67")
@@ -293,7 +313,7 @@ async def test_details_hold_no_secret(api: RuntimeApi) -> None:
 async def test_an_integer_may_be_written_with_a_fraction_of_zero(api: RuntimeApi) -> None:
     """`"limit": 2.0` is the integer 2."""
     content = b'{"runtimeInstanceId":"runtime-a","supportedJobTypes":["quiz_generation"],"limit":2.0}'
-    await api.raw("POST", f"{BASE}/jobs/poll", content=content).succeeds(200)
+    await api.raw("POST", f"{BASE}/jobs/poll", content=content).succeeds()
 
 
 @requirement("RT-ERR-70")
@@ -317,6 +337,8 @@ async def test_null_is_a_wrong_type(api: RuntimeApi) -> None:
 async def test_who_does_not_hold_the_lock_is_told_so(api: RuntimeApi, given: Given) -> None:
     """A stranger's heartbeat gets LOCK_NOT_HELD, not retryable, never JOB_ALREADY_LOCKED."""
     job = await given.locked_job("runtime-a")
+    with about("RT-HB-03", step="refusing a stranger"):
+        await api.heartbeat(job, by="runtime-b").refused()
     answer = await api.heartbeat(job, by="runtime-b").fails(409, "LOCK_NOT_HELD")
     expect(answer.json.get("retryable") is False, "retryable false", answer.json.get("retryable"), "/retryable")
 
@@ -339,4 +361,9 @@ STRANGE = {
 async def test_a_strange_job_id_is_404(api: RuntimeApi, name: str) -> None:
     """An id that no job has is 404, never 5xx, whatever its form."""
     for path in ("lock", "heartbeat"):
-        await api.raw("POST", f"{BASE}/jobs/{STRANGE[name]}/{path}", body=ME).fails(404, ["JOB_NOT_FOUND", "NOT_FOUND"])
+        call = api.raw("POST", f"{BASE}/jobs/{STRANGE[name]}/{path}", body=ME)
+        answer = await call.answers()
+        with about("RT-ERR-80"):
+            expect(answer.status < 500, "404, never a 5xx", describe(answer.response))
+        with about("RT-ERR-79"):
+            await call.fails(404, ["JOB_NOT_FOUND", "NOT_FOUND"])

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from contract_tests.checks import expect, requirement
+from contract_tests.checks import expect, expect_fields, requirement
 from contract_tests.client import RuntimeApi
+from contract_tests.steps import second_attempt, shown_key
 
 if TYPE_CHECKING:
     from contract_tests.given import Given
@@ -61,3 +62,23 @@ async def test_only_the_five_together_are_unique(given: Given) -> None:
         id_ = (await given.job(**{**made, **other})).id
         expect(id_ not in ids, f"a job of its own with another {next(iter(other))}", "the job that was there", "/jobId")
         ids.add(id_)
+
+
+@requirement("RT-IDEM-06")
+async def test_a_repeated_result_is_stored_once(api: RuntimeApi, given: Given) -> None:
+    """The same result twice more: 200 each, and the job has one result."""
+    job = await given.running_job()
+    await api.result(job).succeeds()
+    for _ in range(2):
+        await api.result(job).succeeds(200)
+        expect_fields(await given.inspect(job), {"resultCount": 1})
+
+
+@requirement("RT-IDEM-04")
+async def test_a_results_key_has_separators(api: RuntimeApi, given: Given) -> None:
+    """Attempt 1 with hash `1x` is not attempt 11 with hash `x`; a key that is shown is `jobId:attemptNo:hash`."""
+    job = await second_attempt(given, by="runtime-a")
+    answer = await api.result(job, attempt=1, hash="1x").succeeds()
+    shown = shown_key(answer)
+    expect(shown in ("", f"{job.id}:1:1x"), f"the key {job.id}:1:1x", shown, "/resultIdempotencyKey")
+    await api.result(job, attempt=11, hash="x").refused()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from contract_tests.checks import alone, expect, requirement
+from contract_tests.checks import about, alone, expect, requirement
 from contract_tests.client import JOB_TYPES
 from contract_tests.given import ids_of, jobs_of
 
@@ -22,7 +22,7 @@ async def later(clock: Clock) -> None:
 @alone
 async def test_an_empty_queue_is_an_empty_list(api: RuntimeApi) -> None:
     """No job available: 200 with an empty list, no 204, no 404, no null."""
-    answer = await api.poll().succeeds(200)
+    answer = await api.poll().succeeds()
     expect(answer.get("jobs") == [], "jobs []", str(answer.get("jobs")), "/jobs")
 
 
@@ -48,7 +48,8 @@ async def test_older_jobs_come_first(given: Given, clock: Clock) -> None:
         made.append((await given.job(jobType=JOB_TYPES[i * 2 % 5])).id)
         await later(clock)
     came = ids_of(await given.polled(types=JOB_TYPES))
-    expect(came == made, f"the order of creation {made}", str(came), "/jobs")
+    wanted = [id_ for id_ in made if id_ in came]  # that each type is listed is judged elsewhere
+    expect(len(came) > 5 and came == wanted, f"the order of creation {made}", str(came), "/jobs")
 
 
 @requirement("RT-SCHED-50")
@@ -58,7 +59,8 @@ async def test_equal_jobs_come_by_id(given: Given, clock: Clock) -> None:
     clock.needs_to_stand()
     made = [(await given.job(jobType=JOB_TYPES[i % 5])).id for i in range(12)]
     came = ids_of(await given.polled(types=JOB_TYPES))
-    expect(came == sorted(made), f"the order of ids {sorted(made)}", str(came), "/jobs")
+    wanted = [id_ for id_ in sorted(made) if id_ in came]  # that each type is listed is judged elsewhere
+    expect(len(came) > 6 and came == wanted, f"the order of ids {sorted(made)}", str(came), "/jobs")
 
 
 @requirement("RT-SCHED-04")
@@ -67,7 +69,7 @@ async def test_no_poll_lists_more_than_fifty(api: RuntimeApi, given: Given) -> N
     """Of 55 jobs a poll with the largest limit lists 50; a larger limit lists no more."""
     for _ in range(55):
         await given.job(snapshot="none")
-    count = len(jobs_of(await api.poll(limit=50).succeeds(200)))
+    count = len(jobs_of(await api.poll(limit=50).succeeds()))
     expect(count == 50, "50 jobs", f"{count} jobs", "/jobs")
     answer = await api.poll(limit=51).answers()
     if answer.status == 200:
@@ -82,7 +84,7 @@ async def test_no_poll_lists_more_than_it_asks_for(api: RuntimeApi, given: Given
         await given.job()
     everything = ids_of(await given.polled(types=JOB_TYPES))
     for limit in (1, 2, 5):
-        came = ids_of(jobs_of(await api.poll(limit=limit).succeeds(200)))
+        came = ids_of(jobs_of(await api.poll(limit=limit).succeeds()))
         expect(came == everything[:limit], f"the first {limit} of {everything}", str(came), "/jobs")
 
 
@@ -95,7 +97,8 @@ async def test_only_pending_jobs_are_listed(given: Given) -> None:
     await given.api.heartbeat(running).succeeds()
     expect(await given.offered(pending), "the pending job listed", "it is not")
     for job, state in ((locked, "locked"), (running, "running")):
-        expect(not await given.offered(job), f"a {state} job not listed", "it is listed")
+        with about("RT-SCHED-01"):
+            expect(not await given.offered(job), f"a {state} job not listed", "it is listed")
 
 
 @requirement("RT-SCHED-08", "RT-CANCEL-02", "RT-SM-18")
@@ -103,9 +106,11 @@ async def test_a_cancelled_job_is_never_listed(api: RuntimeApi, given: Given) ->
     """A cancelled job is not listed and can't be locked."""
     job = await given.listed_job()
     await given.states.set_up("cancel-job", {"jobId": job.id})
-    expect(not await given.offered(job), "the cancelled job not listed", "it is listed")
+    with about("RT-SCHED-08", "RT-CANCEL-02"):
+        expect(not await given.offered(job), "the cancelled job not listed", "it is listed")
     answer = await api.lock(job).answers()
-    expect(answer.status != 200, "a refusal", "200: the cancelled job was locked")
+    with about("RT-CANCEL-02", "RT-SM-18"):
+        expect(answer.status >= 300, "a refusal", f"{answer.status}: the cancelled job was locked")
     expect(not await given.offered(job), "the cancelled job not listed", "it is listed")
 
 
@@ -114,10 +119,10 @@ async def test_a_lapsed_job_is_listed_again(given: Given) -> None:
     """After its lock lapsed another Runtime's poll lists the job again, and it can be locked."""
     job = await given.listed_job()
     await given.api.lock(job).succeeds()
-    expect(not await given.offered(job), "the locked job not listed", "it is listed")
     await given.lapse()
-    await given.is_offered_again(job)
-    await given.comes_back(job)
+    again = ("RT-SCHED-10", "RT-SM-22", "RT-RETRY-04")
+    await given.is_offered_again(job, shows=again)
+    await given.comes_back(job, shows=again)
 
 
 @requirement("RT-SCHED-09", "RT-SM-16")
@@ -137,7 +142,7 @@ async def test_an_expired_job_is_not_handed_out_before_it_is_pending(given: Give
     await given.api.lock(job).succeeds()
     await given.lapse()
     await given.is_offered_again(job)
-    await given.comes_back(job, within=0)
+    await given.comes_back(job, within=0, shows=("RT-SM-51",))
 
 
 @requirement("RT-RETRY-56")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from contract_tests.checks import expect, expect_fields, requirement
-from contract_tests.client import RuntimeApi, describe
+import pytest
+
+from contract_tests.checks import about, expect, expect_fields, requirement
+from contract_tests.client import RuntimeApi, describe, judge_code
 from contract_tests.steps import SHORT, expired_once, keep_alive
 
 if TYPE_CHECKING:
+    from contract_tests.client import JobRef
     from contract_tests.given import Clock, Given
 
 
@@ -17,9 +20,10 @@ async def test_a_lock_without_heartbeat_lasts_60_seconds(api: RuntimeApi, given:
     """Shortly before 60 s the job is still the holder's; after them it is pending again."""
     job = await given.locked_job("runtime-a")
     await clock.advance(given.timing.lock - given.early())
-    await api.lock(job, by="runtime-b").refused()
+    with about("RT-TIME-01"):
+        await api.lock(job, by="runtime-b").refused()
     await clock.advance(given.early() + 2 * clock.margin)
-    await given.comes_back(job)
+    await given.comes_back(job, shows=("RT-TIME-01", "RT-SM-06", "RT-SM-19", "RT-SM-22", "RT-RETRY-02"))
 
 
 @requirement("RT-TIME-03")
@@ -30,17 +34,19 @@ async def test_a_lapsed_lock_is_void(api: RuntimeApi, given: Given) -> None:
     answer = await api.heartbeat(job, by="runtime-a").answers()
     expect(400 <= answer.status < 500, "a refusal (4xx)", describe(answer.response))
     await given.comes_back(job, by="runtime-b")
-    await api.heartbeat(job, by="runtime-a").refused()
+    with about("RT-HB-03", step="refusing a stranger's heartbeat"):
+        await api.heartbeat(job, by="runtime-a").refused()
 
 
 @requirement("RT-TIME-02", "RT-SM-11", "RT-SM-20", "RT-RETRY-03", "RT-DB-30")
 async def test_a_run_lasts_120_seconds_by_default(api: RuntimeApi, given: Given, clock: Clock) -> None:
     """Heartbeats or not: a job without a limit of its own is taken away 120 s after it started, not much before."""
     job = await given.running_job("runtime-a")
-    await keep_alive(given, job, given.timing.timeout - given.early())
-    await api.heartbeat(job, by="runtime-a").succeeds()
+    with about("RT-TIME-02", "RT-DB-30"):
+        await keep_alive(given, job, given.timing.timeout - given.early())
+        await api.heartbeat(job, by="runtime-a").succeeds()
     await clock.advance(given.early() + 2 * clock.margin)
-    await given.comes_back(job)
+    await given.comes_back(job, shows=("RT-TIME-02",))
 
 
 @requirement("RT-TIME-54")
@@ -50,7 +56,7 @@ async def test_heartbeats_do_not_outlast_the_limit(api: RuntimeApi, given: Given
     await clock.advance(SHORT - 1)
     await api.heartbeat(job, by="runtime-a").succeeds()
     await clock.advance(1 + 2 * clock.margin)
-    await given.comes_back(job)
+    await given.comes_back(job, shows=("RT-TIME-54",))
 
 
 @requirement("RT-TIME-53")
@@ -75,7 +81,7 @@ async def test_the_lock_holds_at_its_last_millisecond(api: RuntimeApi, given: Gi
     await api.lock(free, by="runtime-b").fails(409, "JOB_ALREADY_LOCKED")
     await clock.reach(until)
     await api.lock(free, by="runtime-b").fails(409, "JOB_ALREADY_LOCKED")
-    await api.heartbeat(held, by="runtime-a").succeeds(204)
+    await api.heartbeat(held, by="runtime-a").succeeds()
     await clock.reach(until + 1)
     await api.heartbeat(free, by="runtime-a").fails(409, "LOCK_NOT_HELD")
     await given.comes_back(free, by="runtime-b")
@@ -87,12 +93,12 @@ async def test_the_run_goes_on_at_its_last_millisecond(api: RuntimeApi, given: G
     """At `startedAt` + `timeoutSeconds` a heartbeat is accepted; a millisecond later the job is taken away."""
     clock.needs_to_stand()
     job = await given.running_job("runtime-a", timeoutSeconds=SHORT)
-    started = (await given.inspect(job))["startedAt"]
+    started = await start_of(given, job)
     await clock.reach(started + SHORT * 1000)
-    await api.heartbeat(job, by="runtime-a").succeeds(204)
+    await api.heartbeat(job, by="runtime-a").succeeds()
     await clock.reach(started + SHORT * 1000 + 1)
     await api.heartbeat(job, by="runtime-a").fails(409, "LOCK_NOT_HELD")
-    await given.comes_back(job, by="runtime-b")
+    await given.comes_back(job, by="runtime-b", shows=("RT-TIME-56",))
 
 
 @requirement("RT-TIME-50", "RT-TIME-04", "RT-RETRY-15", "RT-RETRY-51", "RT-RETRY-50", "RT-SM-50", "RT-DB-28")
@@ -100,7 +106,7 @@ async def test_a_lapse_is_counted(given: Given) -> None:
     """A lapsed lock: pending with `JOB_TIMEOUT`, retryCount and attemptNo one up, lock fields and startedAt empty."""
     job = await given.running_job("runtime-a", timeoutSeconds=600)
     await given.lapse()
-    await expired_once(given, job)
+    await expired_once(given, job, "RT-TIME-50")
 
 
 @requirement("RT-TIME-51", "RT-RETRY-15", "RT-RETRY-51", "RT-RETRY-50")
@@ -108,10 +114,10 @@ async def test_a_timeout_is_counted(given: Given, clock: Clock) -> None:
     """A run over its limit: the same as a lapse."""
     job = await given.running_job("runtime-a", timeoutSeconds=SHORT)
     await clock.advance(SHORT + 2 * clock.margin)
-    await expired_once(given, job)
+    await expired_once(given, job, "RT-TIME-51")
 
 
-@requirement("RT-TIME-57", "RT-RETRY-52", "RT-DB-27", "RT-DB-31", "RT-TIME-52")
+@requirement("RT-TIME-57", "RT-RETRY-52", "RT-DB-27", "RT-DB-31")
 async def test_the_last_lapse_fails_the_job(api: RuntimeApi, given: Given, clock: Clock) -> None:
     """Without retries left: failed with JOB_TIMEOUT, `finishedAt` set, lock fields empty, no retry counted."""
     job = await given.job(maxRetryCount=0)
@@ -127,7 +133,75 @@ async def test_the_last_lapse_fails_the_job(api: RuntimeApi, given: Given, clock
         "lockedAt": None,
         "lockUntil": None,
     }
-    expect_fields(row, wanted)
-    for name in ("finishedAt", "updatedAt"):
-        good = row.get(name) is not None and until <= row[name] <= now
-        expect(good, f"{name} within {until} to {now}", str(row.get(name)), f"/{name}")
+    final = dict.fromkeys(wanted, ("RT-RETRY-52",))
+    expect_fields(row, wanted, rules={**final, "errorCode": ("RT-DB-31",)})
+    with about("RT-TIME-57", "RT-DB-27"):
+        for name in ("finishedAt", "updatedAt"):
+            good = row.get(name) is not None and until <= row[name] <= now
+            expect(good, f"{name} within {until} to {now}", str(row.get(name)), f"/{name}")
+
+
+@requirement("RT-TIME-52")
+@pytest.mark.parametrize("how", ["lapse", "timeout"])
+async def test_an_expiry_forgets_an_older_failure(api: RuntimeApi, given: Given, clock: Clock, how: str) -> None:
+    """Attempt 1 failed with a text, attempt 2 expires: `errorMessage` is null or says which limit, not that text."""
+    text = "the model said no, in attempt 1"
+    job = await given.running_job("runtime-a", timeoutSeconds=600 if how == "lapse" else SHORT)
+    with about("RT-FAIL-10", step="the holder's failure"):
+        await api.fail(job, by="runtime-a", message=text).succeeds()
+    await given.comes_back(job, by="runtime-b")
+    with about("RT-HB-05", step="the holder's first heartbeat"):
+        await api.heartbeat(job, by="runtime-b").succeeds()
+    await clock.advance((given.timing.lock if how == "lapse" else SHORT) + 2 * clock.margin)
+    await given.settles(job, shows=("RT-TIME-04" if how == "lapse" else "RT-TIME-02",))
+    came = (await given.inspect(job)).get("errorMessage")
+    expect(came is None or text not in came, "null, or which limit passed", str(came), "/errorMessage")
+
+
+async def start_of(given: Given, job: JobRef) -> int:
+    """The instant at which a running job's run began."""
+    started = (await given.inspect(job)).get("startedAt")
+    with about("RT-HB-51", step="the holder's first heartbeat"):
+        expect(isinstance(started, int), "startedAt, an instant", str(started), "/startedAt")
+    return int(started or 0)
+
+
+ENDING, READING = ("heartbeat", "result", "fail"), ("snapshot", "resolve")
+
+
+async def to_the_last_millisecond(given: Given, jobs: list[JobRef], limit: int) -> None:
+    """A millisecond before a limit and at it the holder is served, whatever it asks; a millisecond later not."""
+    for past in (-1, 0):
+        await given.clock.reach(limit + past)
+        for operation in (*READING, *ENDING):
+            job = jobs.pop() if operation in ENDING else jobs[0]
+            answer = await getattr(given.api, operation)(job, by="runtime-a").answers()
+            when = "at the limit" if past == 0 else "a millisecond before the limit"
+            expect(answer.status < 300, f"a success of {operation} {when}", describe(answer.response))
+    await given.clock.reach(limit + 1)
+    for operation in (*READING, *ENDING):
+        answer = await getattr(given.api, operation)(jobs[0], by="runtime-a").answers()
+        judge_code(answer)
+        good = answer.status == 409 and answer.json.get("errorCode") == "LOCK_NOT_HELD"
+        expect(good, f"409 LOCK_NOT_HELD to {operation} a millisecond after the limit", describe(answer.response))
+
+
+@requirement("RT-TIME-55")
+async def test_a_renewed_lock_holds_to_its_last_millisecond(api: RuntimeApi, given: Given, clock: Clock) -> None:
+    """The holder is served up to `lockUntil`, whatever it asks; a millisecond later it gets LOCK_NOT_HELD."""
+    clock.needs_to_stand()
+    jobs = [await given.running_job("runtime-a", timeoutSeconds=600) for _ in range(7)]
+    await clock.advance(7.003)
+    for job in jobs:
+        with about("RT-HB-05", step="the holder's heartbeat"):
+            await api.heartbeat(job, by="runtime-a").succeeds()
+    await to_the_last_millisecond(given, jobs, (await given.inspect(jobs[0]))["lockUntil"])
+
+
+@requirement("RT-TIME-56")
+async def test_a_run_is_over_a_millisecond_after_its_last(given: Given, clock: Clock) -> None:
+    """The holder is served up to `startedAt` + `timeoutSeconds`; a millisecond later it gets LOCK_NOT_HELD."""
+    clock.needs_to_stand()
+    jobs = [await given.running_job("runtime-a", timeoutSeconds=SHORT) for _ in range(7)]
+    started = await start_of(given, jobs[0])
+    await to_the_last_millisecond(given, jobs, started + SHORT * 1000)

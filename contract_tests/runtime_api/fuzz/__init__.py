@@ -1,0 +1,1 @@
+"""What checks that generate their requests are made of: cases, jobs to send them for, judgement, repetition."""
