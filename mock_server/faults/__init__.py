@@ -6,6 +6,43 @@ engine, the judgement or the error bodies.
 
 from __future__ import annotations
 
-from mock_server.faults import application, errors, expiry, heartbeat, lock, poll
+from mock_server.faults import (
+    access,
+    application,
+    bodies,
+    credential,
+    errors,
+    expiry,
+    failure,
+    generated,
+    heartbeat,
+    lock,
+    logs,
+    poll,
+    requests,
+    result,
+    secrets,
+    snapshot,
+    state,
+)
 
-FAULTS = tuple(fault for area in (lock, heartbeat, expiry, poll, errors, application) for fault in area.FAULTS)
+AREAS = (
+    lock,
+    heartbeat,
+    expiry,
+    poll,
+    access,
+    errors,
+    requests,
+    snapshot,
+    credential,
+    secrets,
+    result,
+    failure,
+    bodies,
+    logs,
+    state,
+    application,
+    generated,
+)
+FAULTS = tuple(fault for area in AREAS for fault in area.FAULTS)

@@ -12,6 +12,16 @@ if TYPE_CHECKING:
 Document = dict[str, Any]
 
 
+def several(*edits: Callable[[Document], None]) -> Callable[[Document], None]:
+    """One edit after the other."""
+
+    def edit(document: Document) -> None:
+        for change in edits:
+            change(document)
+
+    return edit
+
+
 def step(document: Document, id_: str) -> Document:
     """A step of the machine by id."""
     machine = document["x-state-machine"]
@@ -95,6 +105,37 @@ def error(code: str, **values: Any) -> Callable[[Document], None]:
     return edit
 
 
+def drop_property(of: str, *names: str) -> Callable[[Document], None]:
+    """Take properties of a schema away."""
+
+    def edit(document: Document) -> None:
+        for name in names:
+            del document["components"]["schemas"][of]["properties"][name]
+
+    return edit
+
+
+def first_step(operation: str, **values: Any) -> Callable[[Document], None]:
+    """Put a step before the others of an operation."""
+
+    def edit(document: Document) -> None:
+        document["x-state-machine"]["operations"][operation]["steps"].insert(
+            0, {"id": "seeded", "requirements": ["RT-HB-05"], **values}
+        )
+
+    return edit
+
+
+def both(*edits: Callable[[Document], None]) -> Callable[[Document], None]:
+    """Several edits that make one fault."""
+
+    def edit(document: Document) -> None:
+        for each in edits:
+            each(document)
+
+    return edit
+
+
 def part(**parts: Any) -> Callable[[Parts], None]:
     """Replace parts of the build."""
 
@@ -103,3 +144,17 @@ def part(**parts: Any) -> Callable[[Parts], None]:
             setattr(build, name, part)
 
     return change
+
+
+def add_step(before: str, added: Document) -> Callable[[Document], None]:
+    """Put one more step before another."""
+
+    def edit(document: Document) -> None:
+        machine = document["x-state-machine"]
+        for group in ("operations", "actions"):
+            for item in machine[group].values():
+                ids = [step["id"] for step in item["steps"]]
+                if before in ids:
+                    item["steps"].insert(ids.index(before), added)
+
+    return edit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mock_server.faults.edits import drop_timer, machine, set_step
+from mock_server.faults.edits import both, drop_timer, machine, schema_property, set_step
 from mock_server.mutants import Mutant
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ FAULTS = (
     Mutant(
         "lapse.for-ever",
         "a job without retries left is handed out again",
-        ("RT-RETRY-05", "RT-SCHED-09"),
+        ("RT-RETRY-05", "RT-SCHED-09", "RT-SM-15"),
         edit=set_step("expired.retried", when=None),
     ),
     Mutant(
@@ -70,7 +70,7 @@ FAULTS = (
     Mutant(
         "timeout.never",
         "a run never times out while it heartbeats",
-        ("RT-TIME-02", "RT-SM-11"),
+        ("RT-TIME-02", "RT-SM-11", "RT-SM-21"),
         edit=drop_timer("run-times-out"),
     ),
     Mutant(
@@ -93,5 +93,119 @@ FAULTS = (
         "an expired job says MODEL_TIMEOUT",
         ("RT-TIME-50", "RT-TIME-51", "RT-RETRY-15"),
         edit=machine("constants", "timeoutCode", value={"value": "MODEL_TIMEOUT"}),
+    ),
+    Mutant(
+        "lapse.only-running",
+        "the sweeper looks at running jobs only: who never heartbeats keeps the lock",
+        ("RT-SM-06", "RT-SM-19", "RT-TIME-04"),
+        edit=machine("timers", "lock-lapses", "from", value=["running"]),
+    ),
+    Mutant(
+        "lapse.only-locked",
+        "the sweeper looks at locked jobs only: one that ran keeps its lapsed lock",
+        ("RT-TIME-04", "RT-TIME-50"),
+        edit=machine("timers", "lock-lapses", "from", value=["locked"]),
+    ),
+    Mutant(
+        "lapse.old-message",
+        "an expired job keeps an older failure's text",
+        ("RT-TIME-52",),
+        edit=machine("effects", "lapse", value={"errorCode": "timeoutCode", "rawError": None}),
+    ),
+    Mutant(
+        "lapse.keeps-lock",
+        "the lock's columns survive the return to pending",
+        ("RT-RETRY-51",),
+        edit=set_step("expired.retried", set=["requeue"]),
+    ),
+    Mutant(
+        "lapse.final-counted",
+        "the last lapse is counted as a retry",
+        ("RT-RETRY-52",),
+        edit=set_step("expired.final", set=["requeue", "finish", "release"]),
+    ),
+    Mutant(
+        "lapse.finished-before",
+        "finishedAt of an expired job is the instant of its lock",
+        ("RT-TIME-57",),
+        edit=set_step("expired.final", set=[{"finishedAt": "job.lockedAt"}, "release"]),
+    ),
+    Mutant(
+        "lapse.new-place",
+        "a job that comes back gets a new createdAt and goes to the end of the queue",
+        ("RT-RETRY-56",),
+        edit=machine(
+            "effects",
+            "requeue",
+            value={
+                "retryCount": "job.retryCount + 1",
+                "attemptNo": "job.attemptNo + 1",
+                "startedAt": None,
+                "createdAt": "now",
+            },
+        ),
+    ),
+    Mutant(
+        "retry.same-attempt",
+        "attemptNo does not rise with a retry",
+        ("RT-RETRY-50",),
+        edit=machine("effects", "requeue", value={"retryCount": "job.retryCount + 1", "startedAt": None}),
+    ),
+    Mutant(
+        "retry.always-three",
+        "maxRetryCount is ignored: each job has three retries",
+        ("RT-RETRY-07", "RT-RETRY-54"),
+        edit=machine("define", "retriesLeft", value="job.retryCount < 3"),
+    ),
+    Mutant(
+        "retry.zero-is-default",
+        "maxRetryCount 0 is taken for `not set`",
+        ("RT-RETRY-54", "RT-SM-15", "RT-RETRY-05"),
+        edit=machine(
+            "define",
+            "retriesLeft",
+            value="job.retryCount < job.maxRetryCount || job.maxRetryCount == 0 && job.retryCount < 3",
+        ),
+    ),
+    Mutant(
+        "timeout.final",
+        "a run over its time fails the job although retries remain",
+        ("RT-RETRY-03", "RT-SM-20", "RT-TIME-51"),
+        edit=both(
+            machine("timers", "run-times-out", "to", value="failed"),
+            machine("timers", "run-times-out", "set", value=["lapse", "finish", "release"]),
+        ),
+    ),
+    Mutant(
+        "timeout.at-the-limit",
+        "a run is over at its last millisecond, not after it",
+        ("RT-TIME-56",),
+        edit=machine(
+            "timers",
+            "run-times-out",
+            value={
+                "from": ["running"],
+                "at": "job.startedAt + job.timeoutSeconds * 1000",
+                "to": "expired",
+                "set": ["lapse"],
+            },
+        ),
+    ),
+    Mutant(
+        "timeout.60-seconds",
+        "timeoutSeconds defaults to 60",
+        ("RT-TIME-02", "RT-DB-30"),
+        edit=schema_property("Job", "timeoutSeconds", default=60),
+    ),
+    Mutant(
+        "timeout.not-when-stopping",
+        "the time limit is not enforced once a cancel was requested",
+        ("RT-CANCEL-50",),
+        edit=machine(
+            "timers",
+            "run-times-out",
+            "after",
+            value="job.cancelRequested ? null : job.startedAt + job.timeoutSeconds * 1000",
+        ),
     ),
 )

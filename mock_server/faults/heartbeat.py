@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mock_server.faults.edits import machine, part, set_step
+from mock_server.faults.edits import both, first_step, machine, part, set_step
 from mock_server.mutants import Mutant
 from mock_server.runtime_api import RuntimeApi
 
@@ -63,7 +63,7 @@ FAULTS = (
     Mutant(
         "heartbeat.not-told",
         "the cancel request is not told",
-        ("RT-HB-09", "RT-HB-55"),
+        ("RT-HB-09", "RT-HB-55", "RT-CANCEL-05"),
         edit=machine("define", "stopAsked", value="job.status == 'pending' ? 'true' : null"),
     ),
     Mutant(
@@ -71,5 +71,65 @@ FAULTS = (
         "every heartbeat tells of a cancel request",
         ("RT-HB-56",),
         edit=machine("define", "stopAsked", value="job.status == 'pending' ? null : 'true'"),
+    ),
+    Mutant(
+        "heartbeat.wrong-code",
+        "who does not hold the lock is told JOB_ALREADY_LOCKED",
+        ("RT-HB-50", "RT-ERR-75"),
+        edit=set_step("heartbeat.held", **{"else": "JOB_ALREADY_LOCKED"}),
+    ),
+    Mutant(
+        "heartbeat.noted",
+        "a stranger's heartbeat is refused and yet noted on the job",
+        ("RT-HB-53",),
+        edit=first_step(
+            "heartbeatJob",
+            **{"from": ["locked", "running"], "when": "job.lockedBy != caller"},
+            set=[{"errorMessage": "'heartbeat by ' + caller"}],
+            answer="LOCK_NOT_HELD",
+        ),
+    ),
+    Mutant(
+        "heartbeat.stopped-refused",
+        "the heartbeat of a job that is to stop is refused",
+        ("RT-HB-54", "RT-CANCEL-54"),
+        edit=set_step("heartbeat.held", require="held && !job.cancelRequested"),
+    ),
+    Mutant(
+        "heartbeat.stopped-not-extended",
+        "the heartbeat of a job that is to stop does not extend its lock",
+        ("RT-HB-54",),
+        edit=first_step(
+            "heartbeatJob",
+            **{"from": ["locked", "running"], "when": "held && job.cancelRequested"},
+            answer=204,
+            headers={"x-job-cancel-requested": "stopAsked"},
+        ),
+    ),
+    Mutant(
+        "heartbeat.stays-locked",
+        "the first heartbeat notes the start, but the status stays locked",
+        ("RT-SM-07", "RT-SM-08", "RT-SM-09"),
+        edit=both(
+            set_step(
+                "heartbeat.first",
+                to=None,
+                set=["renew", {"startedAt": "job.startedAt == null ? now : job.startedAt"}],
+            ),
+            machine("timers", "run-times-out", "from", value=["locked", "running"]),
+        ),
+    ),
+    Mutant(
+        "heartbeat.revives",
+        "the heartbeat of who lost its lock takes the pending job back",
+        ("RT-TIME-03", "RT-HB-03"),
+        edit=both(
+            set_step(
+                "heartbeat.held",
+                require="job.lockedBy == caller && job.status in ['pending', 'locked', 'running']",
+            ),
+            set_step("expired.retried", set=["requeue", {"lockedAt": None, "lockUntil": None}]),
+            set_step("heartbeat.first", **{"from": ["pending", "locked"]}),
+        ),
     ),
 )

@@ -6,14 +6,14 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from mock_server.engine import Engine
-from mock_server.faults.edits import machine, part, set_step
+from mock_server.faults.edits import both, drop_property, machine, part, set_step
 from mock_server.mutants import Mutant
 from mock_server.runtime_api import RuntimeApi
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mock_server.calls import Call
+    from mock_server.calls import Answer, Call
     from mock_server.executor import Outcome
 
 
@@ -42,6 +42,32 @@ class LockInSeconds(RuntimeApi):
         if "lockUntil" in body:
             body["lockUntil"] //= 1000
         return body
+
+
+class LockCreates(RuntimeApi):
+    """Answers a POST with 201, as frameworks do by themselves."""
+
+    def answer(self, call: Call, outcome: Outcome) -> Answer:
+        answer = super().answer(call, outcome)
+        if call.operation_id == "lockJob":
+            answer.status = 201
+        return answer
+
+
+class LockUpperCase(RuntimeApi):
+    """Answers with the name of the database's enumeration."""
+
+    def body(self, call: Call, outcome: Outcome, fields: tuple[str, ...]) -> dict[str, Any]:
+        body = super().body(call, outcome, fields)
+        return {**body, "status": "LOCKED"} if call.operation_id == "lockJob" else body
+
+
+class LockWithoutNulls(RuntimeApi):
+    """Leaves out what is null."""
+
+    def body(self, call: Call, outcome: Outcome, fields: tuple[str, ...]) -> dict[str, Any]:
+        body = super().body(call, outcome, fields)
+        return {name: value for name, value in body.items() if value is not None}
 
 
 FAULTS = (
@@ -94,5 +120,50 @@ FAULTS = (
         "lockedAt is not set",
         ("RT-LOCK-09",),
         edit=set_step("lock", set=["renew", {"lockedBy": "caller"}]),
+    ),
+    Mutant("lock.201", "a lock is answered 201", ("RT-LOCK-03",), parts=part(runtime_api=LockCreates)),
+    Mutant("lock.upper-case", "a lock answers status LOCKED", ("RT-LOCK-04",), parts=part(runtime_api=LockUpperCase)),
+    Mutant(
+        "lock.without-nulls",
+        "the lock answer leaves out what is null",
+        ("RT-LOCK-52",),
+        parts=part(runtime_api=LockWithoutNulls),
+    ),
+    Mutant(
+        "lock.no-attempt",
+        "the lock answer does not tell the attempt",
+        ("RT-LOCK-51", "RT-RETRY-50"),
+        edit=drop_property("LockAnswer", "attemptNo"),
+    ),
+    Mutant(
+        "lock.no-params",
+        "the lock answer does not tell the params",
+        ("RT-LOCK-53",),
+        edit=drop_property("LockAnswer", "params"),
+    ),
+    Mutant(
+        "lock.owner-token",
+        "lockedBy holds a token made of the caller's name",
+        ("RT-LOCK-08", "RT-DB-23"),
+        edit=both(
+            set_step("lock", set=["renew", {"lockedBy": "'owner:' + caller", "lockedAt": "now"}]),
+            machine(
+                "define",
+                "held",
+                value="job.lockedBy == 'owner:' + caller && job.lockUntil != null && now <= job.lockUntil",
+            ),
+        ),
+    ),
+    Mutant(
+        "lock.failed-again",
+        "a failed job can be locked again",
+        ("RT-SM-16", "RT-LOCK-50"),
+        edit=set_step("lock", **{"from": ["pending", "failed"]}),
+    ),
+    Mutant(
+        "lock.cancelled",
+        "a cancelled job can be locked",
+        ("RT-SM-18", "RT-CANCEL-02", "RT-LOCK-50"),
+        edit=set_step("lock", **{"from": ["pending", "cancelled"]}),
     ),
 )
