@@ -15,7 +15,7 @@ from contract_tests.checks import CheckFailed, NoAnswer, Silent, TargetVanished
 from contract_tests.transport import Request, Response
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 ANSWER_SECONDS = 15.0
 CONNECT_SECONDS = 5.0
@@ -30,8 +30,14 @@ class HttpTransport:
     Answers are read with ``h11``, strictly: one that is cut off, lies about its length or is no HTTP fails the check.
     """
 
-    def __init__(self, base_url: str, api_key: str, answer_seconds: float = ANSWER_SECONDS) -> None:
-        """``base_url`` may have a path; in recorded commands ``api_key`` is a variable.
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str,
+        answer_seconds: float = ANSWER_SECONDS,
+        heard: Callable[[Request, Response], None] | None = None,
+    ) -> None:
+        """``base_url`` may have a path; in recorded commands ``api_key`` is a variable; ``heard`` is told each answer.
 
         Raises ``ValueError`` for a ``base_url`` that is no http(s) URL.
         """
@@ -43,7 +49,7 @@ class HttpTransport:
         self._host, self._port = parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
         self._authority = parts.netloc.rpartition("@")[2]
         self._ssl = ssl.create_default_context() if parts.scheme == "https" else None
-        self._seconds, self._api_key = answer_seconds, api_key
+        self._seconds, self._api_key, self._heard = answer_seconds, api_key, heard
 
     async def send(self, request: Request) -> Response:
         """Send one request."""
@@ -64,6 +70,12 @@ class HttpTransport:
                 for streams, request, payload in zip(connections, requests, payloads, strict=True)
             )
         )
+
+    def mark(self, begins: bool) -> None:
+        """What is sent from here on repeats the failure on its own: the commands of the check are those alone."""
+        recorder = RECORDER.get(None)
+        if recorder is not None:
+            recorder.mark(begins)
 
     async def _connect(self, request: Request) -> Streams:
         try:
@@ -108,6 +120,8 @@ class HttpTransport:
             ) from None
         finally:
             writer.close()
+        if self._heard is not None:
+            self._heard(request, response)
         self._record(request, (response.status, dict(response.headers), response.content))
         if rest:
             what = f"{response.status}, and {len(rest)} bytes after its end: {rest[:80].decode('latin-1')}"

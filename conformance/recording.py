@@ -45,6 +45,8 @@ class Recorder:
     left_out: int = 0
     _first: list[_Exchange] = field(default_factory=list)
     _last: deque[_Exchange] = field(default_factory=deque)
+    _again: list[_Exchange] | None = None
+    """What repeats the failure on its own, where the check found that."""
 
     def record(
         self,
@@ -59,6 +61,8 @@ class Recorder:
         """Keep one exchange; ``response`` None is one that never came."""
         at = round((time.monotonic() - self.started) * 1000, 1)
         exchange = _Exchange(at, method, url, dict(headers), content, response, secret)
+        if self._again is not None:
+            self._again.append(exchange)
         if len(self._first) < FIRST:
             self._first.append(exchange)
             return
@@ -67,6 +71,10 @@ class Recorder:
             self._last.popleft()
             self.left_out += 1
 
+    def mark(self, begins: bool) -> None:
+        """The commands begin here, since what comes repeats the failure; with False they are all again."""
+        self._again = [] if begins else None
+
     @property
     def exchanges(self) -> list[dict[str, Any]]:
         """The exchanges as a report has them."""
@@ -74,7 +82,9 @@ class Recorder:
 
     @property
     def commands(self) -> list[str]:
-        """A command for each exchange, in order."""
+        """A command for each exchange, in order; where a repetition was marked, of that alone."""
+        if self._again is not None:
+            return [self._command(exchange) for exchange in self._again]
         return list(self._commands())
 
     def _commands(self) -> Iterator[str]:

@@ -31,7 +31,8 @@ def serve(api_key: str, *options: str) -> Iterator[str]:
         with held_back():
             process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
                 # not as the caller's contract.toml serves it
-                python("conformance", "--config", os.devnull, "serve", "--port", "0", *options),
+                python("conformance", "--config", os.devnull, "serve", "--port", "0", "--until-eof", *options),
+                stdin=subprocess.PIPE,  # held until we end, whatever ends us
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
@@ -62,7 +63,7 @@ def _end(process: subprocess.Popen[str], reader: threading.Thread) -> None:
         process.kill()
         process.wait()
     reader.join(timeout=5)
-    for stream in (process.stdout, process.stderr):
+    for stream in (process.stdin, process.stdout, process.stderr):
         if stream is not None:
             stream.close()
 
@@ -75,3 +76,10 @@ def make_world(base_url: str, **options: Any) -> str:
     if response.status_code != 201:
         raise ReferenceFailed(response.text)
     return f"{base_url}{response.json()['path']}".rstrip("/")
+
+
+def drop_world(base_url: str, world: str) -> None:
+    """Drop a world that :func:`make_world` made on a mock; ``world`` is what it returned."""
+    with requests.Session() as session:
+        session.trust_env = False
+        session.delete(f"{base_url}/__control__/worlds/{world.rpartition('/')[2]}", timeout=START_SECONDS)

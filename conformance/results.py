@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from openapi import Requirement
 
@@ -17,7 +17,11 @@ VERDICTS = {"conformant": 0, "non-conformant": 1, "inconclusive": 3}
 
 @dataclass
 class CheckResult:
-    """How one check ended. ``set_up_failed`` marks a skip that leaves the run inconclusive."""
+    """How one check ended. ``set_up_failed`` marks a skip that leaves the run inconclusive.
+
+    ``about``: the rules that a failure breaks, where those are not simply the check's; ``step``: what was done then,
+    where that was no part of what the check judges.
+    """
 
     id: str
     title: str
@@ -31,6 +35,18 @@ class CheckResult:
     exchanges: list[dict[str, Any]] = field(default_factory=list)
     commands: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    about: list[str] = field(default_factory=list)
+    step: str | None = None
+
+    def broken(self, asked: Collection[str]) -> list[str]:
+        """The rules that a failed check shows to be broken: of those it names its own, where one is among them.
+
+        Where none of them is ``asked`` for, the check's own: a failure is never lost.
+        """
+        if self.status != "failed":
+            return []
+        named = [id_ for id_ in self.requirements if not self.about or id_ in self.about] or self.about
+        return named if any(id_ in asked for id_ in named) else self.requirements
 
     def finish(self, event: dict[str, Any]) -> None:
         """Take over what the child told of its end."""
@@ -38,6 +54,7 @@ class CheckResult:
         self.set_up_failed = bool(event.get("setUpFailed"))
         self.expected, self.actual = event.get("expected") or [], event.get("actual")
         self.pointer, self.seconds = event.get("pointer"), event["seconds"]
+        self.about, self.step = list(event.get("about") or ()), event.get("step")
         self.exchanges, self.commands = event["exchanges"], event["commands"]
 
 
@@ -63,6 +80,8 @@ class Run:
     rules: list[RuleResult]
     problems: list[str]
     """What left the run inconclusive, a sentence each."""
+    reach: dict[str, Any] | None = None
+    """What generated requests met (:class:`contract_tests.reach.Reach`); None where there were none."""
 
     @property
     def summary(self) -> dict[str, int]:
@@ -120,11 +139,51 @@ def judge_rules(
     Rules bound to the other party and superseded ones are never judged. Never passed by default. ``not_run`` says for
     rules whose checks exist but were left out or never reached why that is: they are skipped.
     """
+    rules = list(rules)
     by_rule: dict[str, list[CheckResult]] = {}
-    for check in checks:
+    for check in _by_what_they_show(checks, {rule.id for rule in rules}):
         for id_ in check.requirements:
             by_rule.setdefault(id_, []).append(check)
     return [_judge(rule, by_rule.get(rule.id, []), party, (not_run or {}).get(rule.id)) for rule in rules]
+
+
+def _by_what_they_show(checks: Iterable[CheckResult], asked: Collection[str]) -> Iterator[CheckResult]:
+    """Each check under the rules of which it shows something, and as skipped under those that it did not reach.
+
+    A step that fails in many checks is told by the first.
+    """
+    told: set[tuple[str, ...]] = set()
+    for check in checks:
+        broken = check.broken(asked)
+        missed = [id_ for id_ in check.requirements if id_ not in broken] if broken else []
+        if not missed:
+            yield check
+            continue
+        own = len(missed) < len(check.requirements)
+        if own:
+            yield replace(check, requirements=broken)
+        elif tuple(broken) not in told:
+            told.add(tuple(broken))
+            yield replace(check, requirements=broken, title=f"{check.step or check.title} (where checks begin)")
+        names, step = ", ".join(broken), check.step or "what it starts from"
+        message = f"stopped by a failure of {names}" if own else f"could not be made: {step} fails {names}"
+        yield replace(check, requirements=missed, status="skipped", message=message, about=[])
+
+
+def unjudged(rules: Iterable[Requirement], checks: Iterable[CheckResult], level: str) -> list[str]:
+    """Sentences on checks of rules that the verdict is about, which failed for a rule that it is not about.
+
+    Without them a run at level ``seed`` could call a build conformant on which such a check could not be made.
+    """
+    asked = {rule.id for rule in rules}
+    judged = {rule.id for rule in rules if level in ("full", rule.level)}
+    lost: dict[str, str] = {}
+    for check in checks:
+        broken = check.broken(asked)
+        if broken and judged.intersection(check.requirements) and not judged.intersection(broken):
+            names = ", ".join(broken)
+            lost.setdefault(names, f"{names}, outside the verdict, keeps checks from being made: {check.message}")
+    return list(lost.values())
 
 
 def _judge(rule: Requirement, checks: list[CheckResult], party: str, not_run: str | None) -> RuleResult:

@@ -15,23 +15,32 @@ from click.core import ParameterSource
 
 import openapi
 from conformance import reference
-from conformance.child import Job
+from conformance.children import Crew
 from conformance.cli import config_option
-from conformance.commands.options import REPORTS, common_options, key, reports, selected, stop_at, timings, url, wanted
+from conformance.commands.options import (
+    REPORTS,
+    SUITE,
+    common_options,
+    key,
+    reports,
+    selected,
+    stop_at,
+    timings,
+    url,
+    wanted,
+)
 from conformance.http_transport import HttpTransport
+from conformance.judging import Job
 from conformance.processes import ENDING
 from conformance.report.console import render
 from conformance.runner import Suites, judge
 from contract_tests.checks import CheckFailed, Silent, TargetVanished
 from contract_tests.client import RuntimeApi
-from mock_server.mutants import find
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from openapi import Requirement
-
-SUITE = "runtime_api"
 
 
 @click.group(invoke_without_command=True, short_help="Judge a build by the contract; without a target, the reference.")
@@ -52,20 +61,27 @@ def check(context: click.Context, /, mutant: str | None, **options: Any) -> None
     if options["timing"]:
         raise click.UsageError("--timing is for builds with limits of their own; the reference has the contract's")
     if mutant is not None:
+        from mock_server.mutants import find  # the server's own imports: a fifth of a second
+
         try:
             find(mutant)
         except ValueError as error:
             raise click.UsageError(f"--mutant: {error}") from None
     api_key = f"key-{random.SystemRandom().getrandbits(64):016x}"
-    parts = ["scenarios"] if options["no_fuzz"] else ["scenarios", "fuzz"]
-    with interruptible(), reference_served(api_key, mutant) as base_url:
-        worlds = [reference.make_world(base_url) for _ in parts]
-        jobs = [
-            job_for(world, api_key, f"{world}/__control__/provider-states/runtime-api", part, rules, options)
-            for world, part in zip(worlds, parts, strict=True)
-        ]
-        target = {"kind": "reference", "baseUrl": base_url} | ({"mutant": mutant} if mutant else {})
-        run_checks(jobs, rules, options, target, api_key, side_by_side=options["workers"] != 1)
+    side_by_side = options["workers"] != 1
+    shards = {"scenarios": (0, 2), "scenarios#2": (1, 2)} if side_by_side else {"scenarios": (0, 1)}
+    parts = [*shards] if options["no_fuzz"] else [*shards, "fuzz"]
+    with interruptible(), Crew(SUITE) as crew:
+        crew.prepare(parts)  # they collect while the reference starts
+        with reference_served(api_key, mutant) as base_url:
+            jobs = {}
+            for part in parts:
+                world = reference.make_world(base_url)
+                states = f"{world}/__control__/provider-states/runtime-api"
+                jobs[part] = job_for(world, api_key, states, rules, options)
+                jobs[part].shard = shards.get(part, (0, 1))
+            target = {"kind": "reference", "baseUrl": base_url} | ({"mutant": mutant} if mutant else {})
+            run_checks(crew, jobs, rules, options, target, api_key, side_by_side=side_by_side)
 
 
 @check.command("runtime-api", short_help="A real Runtime API build, as a server.")
@@ -87,20 +103,18 @@ def runtime_api(base_url: str, api_key: str, provider_states: str | None, **opti
     base_url, api_key = url("--base-url", base_url), key("--api-key", api_key)
     states = url("--provider-states", provider_states) if provider_states else None
     part = "scenarios" if options["no_fuzz"] else "all"
-    job = job_for(base_url, api_key, states, part, rules, options)
+    job = job_for(base_url, api_key, states, rules, options)
     target = {"kind": "runtime-api", "baseUrl": base_url}
-    with interruptible():
+    with interruptible(), Crew(SUITE) as crew:
         problem = asyncio.run(preflight(base_url, api_key))
-        run_checks([job], rules, options, target, api_key, side_by_side=False, problem=problem)
+        run_checks(crew, {part: job}, rules, options, target, api_key, side_by_side=False, problem=problem)
 
 
-def job_for(
-    base_url: str, api_key: str, states: str | None, part: str, rules: list[Requirement], options: dict[str, Any]
-) -> Job:
+def job_for(base_url: str, api_key: str, states: str | None, rules: list[Requirement], options: dict[str, Any]) -> Job:
     """What a child is to do; ``states`` is the provider-state endpoint, None without."""
     timing = timings(options["timing"])
-    traffic = bool(options["reports"])
-    return Job(base_url, api_key, states, SUITE, part, options["seed"], timing, wanted(rules, options), traffic)
+    seed, examples, traffic = options["seed"], options["fuzz_examples"], bool(options["reports"])
+    return Job(base_url, api_key, states, seed, timing, wanted(rules, options), traffic, examples)
 
 
 def _nothing_before(context: click.Context, target: str) -> None:
@@ -163,7 +177,8 @@ async def preflight(base_url: str, api_key: str) -> str | None:
 
 
 def run_checks(
-    jobs: list[Job],
+    crew: Crew,
+    jobs: dict[str, Job],
     rules: list[Requirement],
     options: dict[str, Any],
     target: dict[str, Any],
@@ -174,11 +189,11 @@ def run_checks(
 ) -> None:
     """Run, print, write reports; ends the process with the verdict's exit status."""
     began = time.time()
-    suites = Suites(options["time_limit"], progress if sys.stderr.isatty() else None, stop_at(rules, options))
+    suites = Suites(crew, options["time_limit"], progress if sys.stderr.isatty() else None, stop_at(rules, options))
     if problem is not None:
         suites.problems.append(problem)
-        jobs = []
-    for group in [jobs] if side_by_side else [[job] for job in jobs]:
+        jobs = {}
+    for group in [jobs] if side_by_side else [{part: job} for part, job in jobs.items()]:
         suites.run(group)
         if suites.problems or suites.stopped:
             break

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import click
 
 import openapi
+from conformance.judging import FUZZ_EXAMPLES
 from conformance.report.json_report import to_json
 from contract_tests.given import Timing
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from openapi import Requirement
 
+SUITE = "runtime_api"
 REPORTS = {"json": to_json}
 _TIMINGS = tuple(field.name for field in fields(Timing))
 
@@ -43,6 +45,14 @@ def common_options(command: Callable[..., Any]) -> Callable[..., Any]:
                 "--time-limit", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Seconds for it all."
             ),
             click.option("--fail-fast", is_flag=True, help="Stop at the first failed check."),
+            click.option(
+                "--fuzz-examples",
+                type=click.IntRange(0, 100_000),
+                default=FUZZ_EXAMPLES,
+                show_default=True,
+                metavar="N",
+                help="Random requests of each operation, valid and invalid ones, beyond the boundaries of its schemas.",
+            ),
             click.option("--no-fuzz", is_flag=True, help="Leave out checks that generate their requests."),
         ]
     ):

@@ -12,7 +12,7 @@ from contract_tests.checks import CheckSkipped, SetUpFailed
 from contract_tests.transport import StateRefused, values_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 SECONDS = 30.0
 
@@ -24,9 +24,16 @@ class DriverError(RuntimeError):
 class HttpStates:
     """``POST <url> {"action": "setup", "state": ..., "params": ...}``; what is offered is what ``GET <url>`` lists."""
 
-    def __init__(self, url: str, *, system: str = "runtime-api", seconds: float = SECONDS) -> None:
-        """Ask what is offered. Raises :class:`DriverError`."""
-        self.url, self._seconds = url, seconds
+    def __init__(
+        self,
+        url: str,
+        *,
+        system: str = "runtime-api",
+        seconds: float = SECONDS,
+        heard: Callable[[str, int, bytes], None] | None = None,
+    ) -> None:
+        """Ask what is offered. ``heard`` is told each answer: state, status, body. Raises :class:`DriverError`."""
+        self.url, self._seconds, self._heard = url, seconds, heard
         self._session = requests.Session()
         self._session.trust_env = False  # the build itself is not asked through a proxy, either
         self._session.headers["connection"] = "close"  # a build may drop idle connections between two long waits
@@ -67,6 +74,8 @@ class HttpStates:
             raise SetUpFailed(self._broken) from None
         self._record(headers, content, response)
         _learn(response)
+        if self._heard is not None:
+            self._heard(state, response.status_code, response.content)
         if response.status_code == 501:
             raise CheckSkipped(f"needs the provider state {state}, which the build lists but does not offer (501)")
         if response.status_code == 409:

@@ -40,6 +40,7 @@ class _Page:
         yield from self.outside()
         yield from self.skipped()
         yield from self.reasons()
+        yield from self.reach()
         yield ""
         yield from self.totals()
         yield self.run.verdict
@@ -117,6 +118,15 @@ class _Page:
             yield from self.wrapped(reason, 2)
         if len(reasons) > _MAX_REASONS:
             yield f"  and {len(reasons) - _MAX_REASONS} more, which are in the JSON report"
+
+    def reach(self) -> Iterator[str]:
+        """What the specification documents and generated requests never met: nothing was judged there."""
+        reach = self.run.reach
+        if reach and reach["notMet"]:
+            yield ""
+            yield f"Documented, and never met by {reach['requests']} generated requests"
+            for operation, lines in groupby(reach["notMet"], key=lambda line: line.partition(": ")[0]):
+                yield from self.wrapped(f"{operation}: {', '.join(line.partition(': ')[2] for line in lines)}", 2)
 
     def totals(self) -> Iterator[str]:
         run, counts = self.run, self.run.summary

@@ -29,6 +29,7 @@ def as_data(run: Run) -> dict[str, Any]:
         "verdict": run.verdict,
         "summary": run.summary,
         "problems": run.reasons,
+        "reach": run.reach,
         "requirements": [_rule(rule) for rule in run.rules],
     }
 

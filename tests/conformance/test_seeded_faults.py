@@ -1,4 +1,4 @@
-"""Every seeded fault is found by one of the rules that were named for it before it was run, in a world of its own."""
+"""``contract mutants run``: every seeded fault is found by one of the rules that it named before it was run."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ import pytest
 from test_command import contract
 
 import openapi
-from conformance import reference
+from mock_server.faults import FAULTS
 from mock_server.mutants import registry
 
-KEY = "key-of-the-seeded-faults"
+
+def run(path, *options):
+    done = contract("mutants", "run", *options, "--report", f"json={path}")
+    return done, {row["id"]: row for row in json.loads(path.read_text("utf-8"))}
 
 
 @pytest.fixture(scope="module")
-def base_url():
-    with reference.serve(KEY, "--clock", "manual") as url:
-        yield url
+def everything(tmp_path_factory):
+    return run(tmp_path_factory.mktemp("mutants") / "report.json")
 
 
 def test_faults_name_one_to_three_rules_that_exist():
@@ -25,29 +27,51 @@ def test_faults_name_one_to_three_rules_that_exist():
     for fault in registry().values():
         assert 1 <= len(fault.rules) <= 3, fault.id
         assert all(rule in register for rule in fault.rules), fault.id
-    assert len(registry()) >= 15
-
-
-def judged(world, rules, report):
-    only = [part for rule in rules for part in ("--only", rule)]
-    states = f"{world}/__control__/provider-states/runtime-api"
-    target = ("--base-url", world, "--api-key", KEY, "--provider-states", states)
-    target += ("--timing", "sweep=0.5")  # the reference sweeps at once: no need to wait longer for what never comes
-    done = contract("check", "runtime-api", *target, "--no-fuzz", *only, "--report", f"json={report}")
-    rows = json.loads(report.read_text("utf-8"))["requirements"]
-    return done, [rule["id"] for rule in rows if rule["status"] == "failed"]
+    assert len(registry()) == len(FAULTS) >= 60  # an id stands once
 
 
 @pytest.mark.parametrize("id_", registry())
-def test_a_fault_is_found_by_a_rule_named_for_it(base_url, tmp_path, id_):
-    world = reference.make_world(base_url, mutant=id_)
-    rules = registry()[id_].rules
-    done, failed = judged(world, rules, tmp_path / "report.json")
-    assert failed, f"none of {rules} failed:\n{done.stdout}"
+def test_a_fault_is_found_by_a_rule_named_for_it(everything, id_):
+    done, verdicts = everything
+    verdict = verdicts[id_]
+    assert set(verdict["failed"]) & set(verdict["named"]), done.stdout
+
+
+def test_the_whole_run_says_so(everything):
+    done, verdicts = everything
+    assert set(verdicts) == set(registry())
+    assert done.returncode == 0
+    assert done.stdout.strip() == f"{len(verdicts)} of {len(verdicts)} seeded faults found by a rule that they name"
+
+
+def test_the_whole_suite_shows_every_rule_that_fails(tmp_path):
+    done, verdicts = run(tmp_path / "report.json", "--whole", "--only", "lock.59-seconds", "--only", "heartbeat.with-*")
+    assert done.returncode == 0
+    assert set(verdicts) == {"lock.59-seconds", "heartbeat.with-body"}
+    for id_, verdict in verdicts.items():
+        assert f"✔ {id_}" in done.stdout
+        assert set(verdict["failed"]) & set(verdict["named"])
+    assert "rules fail for a fault on average" in done.stdout
+
+
+def test_a_time_out_is_no_detection(tmp_path):
+    done, verdicts = run(tmp_path / "report.json", "--only", "lock.race", "--time-limit", "0.001")
     assert done.returncode == 1
+    assert verdicts["lock.race"]["detected"] is False
+    assert "the time limit" in verdicts["lock.race"]["problem"]
+    assert "✘ lock.race" in done.stdout
 
 
-def test_all_the_named_rules_pass_beside_the_faults(base_url, tmp_path):
-    rules = sorted({rule for fault in registry().values() for rule in fault.rules})
-    done, failed = judged(reference.make_world(base_url), rules, tmp_path / "report.json")
-    assert (done.returncode, failed) == (0, [])
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--only", "lok.*"), "no seeded fault has such an id"),
+        (("--report", "xml=a.xml"), "write json=PATH"),
+        (("--report", "json=no/such/folder/a.json"), "does not exist"),
+        (("--workers", "0"), "--workers"),
+    ],
+)
+def test_wrong_options_are_told(options, said):
+    done = contract("mutants", "run", *options)
+    assert done.returncode == 2
+    assert said in done.stderr

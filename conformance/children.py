@@ -1,0 +1,129 @@
+"""The child processes in which checks run, apart from us: a check that goes astray takes its child down alone."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import subprocess
+import tempfile
+import threading
+from typing import TYPE_CHECKING, Any, Self
+
+from conformance.processes import held_back, python
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from conformance.judging import Job
+
+Event = dict[str, Any]
+
+
+class Child:
+    """One child process with a part of a suite: ``scenarios``, ``fuzz`` or ``all``. It takes job after job."""
+
+    def __init__(self, suite: str, part: str, events: queue.Queue[tuple[Child, Event | None]]) -> None:
+        """Begin to collect; what it tells goes to ``events``, None when it has ended."""
+        environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONWARNINGS": "ignore"}
+        self._scratch = tempfile.TemporaryDirectory(prefix="contract-")
+        environment["HYPOTHESIS_STORAGE_DIRECTORY"] = self._scratch.name  # nothing is left in the caller's folder
+        for name in ("PYTEST_ADDOPTS", "PYTEST_PLUGINS"):
+            environment.pop(name, None)
+        self.part = part
+        self.process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+            python("conformance.child", suite, part),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+            start_new_session=True,  # Ctrl-C is the parent's: it tells what was found by then
+        )
+        self.errors: list[str] = []
+        self._threads = [
+            threading.Thread(target=self._read, args=(events,), daemon=True),
+            threading.Thread(target=self._read_errors, daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def send(self, job: Job) -> None:
+        """Give it a job; it is done when it tells ``end`` or ``broken``."""
+        with contextlib.suppress(BrokenPipeError):  # it has ended, which it tells
+            if self.process.stdin is not None:
+                self.process.stdin.write(job.to_json() + "\n")
+                self.process.stdin.flush()
+
+    def said_last(self) -> str:
+        """Its last words, for one that broke off."""
+        return "".join(self.errors[-5:]).strip() or f"exit status {self.process.returncode}"
+
+    def _read(self, events: queue.Queue[tuple[Child, Event | None]]) -> None:
+        for line in self.process.stdout or ():
+            with contextlib.suppress(ValueError):
+                events.put((self, json.loads(line)))
+        self.process.wait()
+        events.put((self, None))
+
+    def _read_errors(self) -> None:
+        self.errors += list(self.process.stderr or ())
+
+    def stop(self) -> None:
+        """End the child whatever it does."""
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        for thread in self._threads:
+            thread.join(timeout=5)
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if stream is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
+        self._scratch.cleanup()
+
+
+class Crew:
+    """The children of one suite, one for each part; they can take job after job. Ends them when it is left."""
+
+    def __init__(self, suite: str) -> None:
+        self.suite = suite
+        self._events: queue.Queue[tuple[Child, Event | None]] = queue.Queue()
+        self._children: dict[str, Child] = {}
+        self._jobs = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def prepare(self, parts: Iterable[str]) -> None:
+        """Start children for parts that have none, so that they have collected by the time that they get their jobs.
+
+        What follows a ``#`` tells children of the same part apart.
+        """
+        with held_back():
+            for part in parts:
+                if part not in self._children:
+                    self._children[part] = Child(self.suite, part.partition("#")[0], self._events)
+
+    def send(self, part: str, job: Job) -> Child:
+        """Give a job to the child of a part. Its events carry the job's number, which is set here."""
+        self.prepare([part])
+        self._jobs += 1
+        job.number = self._jobs
+        child = self._children[part]
+        child.send(job)
+        return child
+
+    def next(self, seconds: float | None) -> tuple[Child, Event | None]:
+        """What a child tells next; None where it has ended. Raises ``queue.Empty`` when nothing comes in time."""
+        return self._events.get(timeout=seconds)
+
+    def stop(self) -> None:
+        """End every child whatever it does; new ones are started when they are needed."""
+        for child in self._children.values():
+            child.stop()
+        self._children.clear()

@@ -1,0 +1,266 @@
+"""One job in the child process: every check of a suite against one target, in one event loop, told a line each.
+
+Checks that wait for a build's real clock have to wait side by side, while checks on a clock that is advanced must not
+overlap at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import time
+from contextvars import ContextVar
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import openapi
+from conformance.drivers.http import DriverError, HttpStates
+from conformance.drivers.none import NoStates
+from conformance.http_transport import HttpTransport
+from conformance.recording import RECORDER, Recorder
+from contract_tests.canary import Canary
+from contract_tests.checks import CheckFailed, CheckSkipped, NoAnswer, SetUpFailed, TargetVanished
+from contract_tests.client import RuntimeApi
+from contract_tests.given import Clock, Given, Timing
+from contract_tests.reach import Reach
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import pytest
+
+    from contract_tests.transport import ProviderStates, Request, Response
+
+FUZZ_EXAMPLES = 10
+"""Random requests of each operation, valid and invalid ones, beyond the boundaries of its schemas."""
+MAX_WAITING = 300
+"""Checks that wait side by side, at most."""
+CHECK: ContextVar[str] = ContextVar("check", default="")
+"""The check that is running."""
+LOST = {TargetVanished: 3, NoAnswer: 5}
+"""After so many checks in a row that ended so, the others are not tried: each would wait for its own time limit."""
+
+
+@dataclass
+class Job:
+    """What the parent asks of a child: to judge one target. ``number`` comes back with every event."""
+
+    base_url: str
+    api_key: str
+    provider_states: str | None
+    seed: int
+    timing: dict[str, float] = field(default_factory=dict)
+    rules: list[str] | None = None
+    traffic: bool = True
+    """Whether exchanges and commands of checks that passed are told, too: for reports, which cost time to prepare."""
+    fuzz_examples: int = FUZZ_EXAMPLES
+    shard: tuple[int, int] = (0, 1)
+    """Which share of the checks, from 0, of how many: shares are judged side by side, each on a world of its own."""
+    number: int = 0
+
+    def to_json(self) -> str:
+        """For the child's standard input: never on a command line, where it would show."""
+        return json.dumps(asdict(self))
+
+
+class JobRun:
+    """A job at work; what it learns (secrets, reach, a target that is gone) is its own."""
+
+    def __init__(self, job: Job, tell: Callable[..., None]) -> None:
+        """``tell`` takes the name of an event and its fields."""
+        self.job, self._tell = job, tell
+        self.redactor = openapi.load("runtime-api").redactor([job.api_key])
+        self.canary = Canary(learn=self.redactor.add)
+        self.reach = Reach(openapi.load("runtime-api"))
+        self._lost: str | None = None
+        self._in_a_row: tuple[type[Exception] | None, int] = (None, 0)
+
+    def emit(self, event: str, **fields: Any) -> None:
+        """Tell the parent something."""
+        self._tell(event, job=self.job.number, **fields)
+
+    def run(self, items: Sequence[pytest.Item]) -> None:
+        """Run the checks that answer for a rule that is asked for."""
+        wanted = None if self.job.rules is None else set(self.job.rules)
+        chosen = [item for item in items if wanted is None or wanted & set(rules_of(item))]
+        mine, shares = self.job.shard
+        last = [item for item in chosen if getattr(function_of(item), "last", False)]
+        chosen = [*[item for item in chosen if item not in last][mine::shares], *last]  # those judge each share
+        checks = [{"id": self._id(item), "requirements": rules_of(item), "title": title_of(item)} for item in chosen]
+        self.emit("collected", checks=checks)
+        try:
+            asyncio.run(self._run(chosen))
+        except (DriverError, SetUpFailed) as error:
+            self.emit("broken", message=self.redactor.text(str(error)))
+            return
+        if self.reach.requests:
+            self.emit("reach", reach=self.reach.as_data())
+        self.emit("end")
+
+    async def _run(self, items: list[pytest.Item]) -> None:
+        transport = HttpTransport(self.job.base_url, self.job.api_key, heard=self._heard)
+        states: ProviderStates = NoStates()
+        if self.job.provider_states:
+            states = await asyncio.to_thread(HttpStates, self.job.provider_states, heard=self._heard_state)
+        timing = Timing(**self.job.timing)
+        clock = await _clock(states, timing)
+        api = RuntimeApi(transport, self.job.api_key)
+        services = {"api": api, "clock": clock, "timing": timing, "transport": transport, "states": states}
+        services["canary"] = self.canary
+        alone = [item for item in items if getattr(function_of(item), "alone", False)]
+        last = [item for item in items if getattr(function_of(item), "last", False)]
+        others = [item for item in items if item not in alone and item not in last]
+        if "reset" in states.offered:
+            await states.set_up("reset", {})
+        for item in alone:
+            await self._one(item, services, reset=True)
+        if clock.advances:
+            for item in others:
+                await self._one(item, services)
+        else:
+            await self._side_by_side(others, services)
+        for item in last:
+            await self._one(item, services)
+
+    async def _side_by_side(self, items: list[pytest.Item], services: dict[str, Any]) -> None:
+        limit = asyncio.Semaphore(MAX_WAITING)
+
+        async def waiting(item: pytest.Item) -> None:
+            async with limit:
+                await self._one(item, services)
+
+        await asyncio.gather(*(waiting(item) for item in items))
+
+    def _heard(self, request: Request, response: Response) -> None:
+        self.canary.heard(request, response, CHECK.get())
+
+    def _heard_state(self, state: str, status: int, content: bytes) -> None:
+        self.canary.heard_state(state, status, content, CHECK.get())
+
+    def _id(self, item: pytest.Item) -> str:
+        mine, _ = self.job.shard
+        again = mine and getattr(function_of(item), "last", False)
+        return f"{check_id(item)}#{mine + 1}" if again else check_id(item)
+
+    async def _one(self, item: pytest.Item, services: dict[str, Any], *, reset: bool = False) -> None:
+        """Run one check and tell how it ended."""
+        id_ = self._id(item)
+        recorder = Recorder(self.redactor)
+        RECORDER.set(recorder)
+        CHECK.set(id_)
+        self.emit("started", id=id_)
+        random = Random(f"{self.job.seed}:{id_}")  # noqa: S311 - names, not secrets
+        given = Given(services["api"], services["states"], services["clock"], services["timing"], random)
+        outcome: dict[str, Any] = {"status": "passed", "message": None}
+        began = time.monotonic()
+        ended: type[Exception] | None = None
+        try:
+            self._not_lost()
+            if reset:  # where it is not offered, jobs of others would be taken for a fault of the build
+                await services["states"].set_up("reset", {})
+            own = {"given": given, "seed": self.job.seed, "examples": self.job.fuzz_examples, "reach": self.reach}
+            await self._call(item, {**services, **own})
+        except CheckFailed as failure:
+            ended = type(failure)
+            details: dict[str, Any] = {
+                "expected": failure.expected,
+                "actual": failure.actual,
+                "pointer": failure.pointer,
+            }
+            details |= {"about": list(failure.rules), "step": failure.step}
+            outcome = {"status": "failed", "message": str(failure), **details}
+        except CheckSkipped as skipped:
+            broken = isinstance(skipped, SetUpFailed)
+            ended = type(skipped)
+            outcome = {"status": "skipped", "message": str(skipped), "setUpFailed": broken}
+        except AssertionError as failure:
+            outcome = {
+                "status": "failed",
+                "message": str(failure),
+                "expected": [title_of(item)],
+                "actual": str(failure),
+            }
+        except Exception as error:
+            where = _place(error)
+            outcome = {
+                "status": "skipped",
+                "message": f"the check itself broke: {type(error).__name__}: {error} ({where})",
+            }
+            outcome["setUpFailed"] = True
+        told = self.job.traffic or outcome["status"] != "passed"
+        self.emit(
+            "finished",
+            id=id_,
+            seconds=round(time.monotonic() - began, 3),
+            exchanges=recorder.exchanges if told else [],
+            commands=recorder.commands if told else [],
+            **self.redactor.data(outcome),
+        )
+        await self._count(ended, services["api"])
+
+    def _not_lost(self) -> None:
+        if self._lost:
+            raise SetUpFailed(self._lost)
+
+    async def _count(self, ended: type[Exception] | None, api: RuntimeApi) -> None:
+        """Give the target up when one check after the other got no answer and a plain poll gets none, either."""
+        kind = next((kind for kind in LOST if ended and issubclass(ended, kind)), None)
+        last, times = self._in_a_row
+        self._in_a_row = (kind, times + 1 if kind is last else 1)
+        if kind is None or self._in_a_row[1] < LOST[kind] or self._lost:
+            return
+        self._in_a_row = (None, 0)
+        try:
+            await api.poll()
+        except (TargetVanished, NoAnswer) as gone:
+            self._lost = f"the target was given up, {LOST[kind]} checks in a row got no answer: {gone}"
+
+    @staticmethod
+    async def _call(item: pytest.Item, services: dict[str, Any]) -> None:
+        function = function_of(item)
+        parameters = getattr(item, "callspec", None)
+        values = {**services, **(parameters.params if parameters else {})}
+        names = inspect.signature(function).parameters
+        await function(**{name: values[name] for name in names})
+
+
+def check_id(item: pytest.Item) -> str:
+    """``lock.locks_for_60_seconds`` of ``test_lock.py::test_locks_for_60_seconds``, with its parameters."""
+    return f"{item.path.stem.removeprefix('test_')}.{item.name.removeprefix('test_')}"
+
+
+def function_of(item: pytest.Item) -> Any:
+    """The check itself, with its marks."""
+    return item.obj  # type: ignore[attr-defined]
+
+
+def rules_of(item: pytest.Item) -> list[str]:
+    """The rules that the check answers for."""
+    return list(getattr(function_of(item), "requirements", ()))
+
+
+def title_of(item: pytest.Item) -> str:
+    """The first line of the check's docstring."""
+    return (inspect.getdoc(function_of(item)) or item.name).splitlines()[0]
+
+
+def _place(error: BaseException) -> str:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}" if trace else "?"
+
+
+async def _clock(states: ProviderStates, timing: Timing) -> Clock:
+    """Two reads of the clock 50 ms apart tell whether it stands, or at which rate it runs."""
+    clock = Clock(states, rate=1, grace=timing.sweep)
+    if not clock.advances:
+        return clock
+    first, began = await clock.now(), time.monotonic()
+    await asyncio.sleep(0.05)
+    second, passed = await clock.now(), time.monotonic() - began
+    rate = (second - first) / 1000 / passed
+    return Clock(states, rate=0 if second == first else rate, grace=timing.sweep)
