@@ -67,6 +67,15 @@ def cells(operation: str, *comes: str, states: tuple[str, ...] = ()) -> Any:
     ]
 
 
+def each(grouped: list[Any]) -> list[Any]:
+    """A check for each cell of :func:`cells`: where time is waited for, they wait side by side."""
+    return [
+        pytest.param(group.values[0], [cell], id=f"{group.id}-{cell[0]}")
+        for group in grouped
+        for cell in group.values[1]
+    ]
+
+
 def who(state: str, caller: str) -> str:
     """The instance that is the holder, the former holder or a stranger in a state."""
     if caller == "stranger":
@@ -187,11 +196,10 @@ async def test_failure_without_the_lock(given: Given, state: str, callers: Any) 
 
 
 @requirement("RT-LOCK-03")
-@pytest.mark.parametrize(("state", "callers"), cells("lock", "200"))
+@pytest.mark.parametrize(("state", "callers"), each(cells("lock", "200")))
 async def test_lock_of_a_pending_job(given: Given, state: str, callers: Any) -> None:
     """Anybody can lock a pending job, who lost it before, too: 200."""
-    for cell in callers:
-        await accepted(given, "lock", state, [cell])
+    await accepted(given, "lock", state, callers)
 
 
 @requirement("RT-HB-05")
