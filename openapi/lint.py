@@ -16,7 +16,7 @@ from openapi.register import LEVELS
 from openapi.schemas import to_json_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
 
@@ -203,7 +203,9 @@ def _operations(contract: Contract) -> Iterator[Problem]:
             if operation is None or not contract.errors:
                 continue
             pointer = f"/paths/{escape(path)}/{method}"
-            wanted = {"400", "401", "500"} | ({"413", "415"} if "requestBody" in operation else set())
+            wanted = {"401", "500"} | ({"413", "415"} if "requestBody" in operation else set())
+            if "requestBody" in operation or _can_be_ill_formed(contract, item, operation):
+                wanted.add("400")
             for status in sorted(wanted - set(operation["responses"])):
                 yield contract.problem(pointer, f"{operation['operationId']} does not document {status}", "add it")
             for status, response in operation["responses"].items():
@@ -218,6 +220,23 @@ def _operations(contract: Contract) -> Iterator[Problem]:
                         yield contract.problem(
                             place, f"`{code}` has another status in x-errors", "correct one of the two"
                         )
+
+
+def _can_be_ill_formed(contract: Contract, item: Mapping[str, Any], operation: Mapping[str, Any]) -> bool:
+    """Whether a parameter can be ill-formed: one outside the path that is required, or of which not every text is good.
+
+    A path parameter that is ill-formed names nothing (404).
+    """
+    named: dict[tuple[str, str], dict[str, Any]] = {}
+    for one in (*item.get("parameters", ()), *operation.get("parameters", ())):
+        parameter = contract.resolve(one)
+        named[parameter["in"], parameter["name"]] = parameter  # the operation's own replace those of the path
+    for (place, _), parameter in named.items():
+        schema = to_json_schema(parameter.get("schema", {}), contract.document)
+        free = schema.keys() <= {"type", "default", "description"} and schema.get("type", "string") == "string"
+        if place != "path" and (parameter.get("required") or "content" in parameter or not free):
+            return True
+    return False
 
 
 def _machine(contract: Contract) -> Iterator[Problem]:

@@ -390,3 +390,52 @@ def test_lint_leaves_the_files_alone(tmp_path: Path) -> None:
     before = {file.name: file.read_bytes() for file in folder.iterdir()}
     lint(folder / "runtime-api.yaml")
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+
+
+SMALL = """\
+openapi: 3.0.3
+info: {{title: Small, version: '1'}}
+paths:
+  /a/{{id}}:
+    parameters:
+      - {{name: id, in: path, required: true, schema: {{type: string, minLength: 1}}}}
+      - {{name: of-the-path, in: header, schema: {{type: string}}}}
+    get:
+      operationId: read
+      parameters: [{parameter}]
+      responses:
+        '200': {{description: Read}}
+        '401': {{description: No key, x-error-codes: [unauthorized]}}
+        '500': {{description: A fault, x-error-codes: [internal_error]}}
+x-errors:
+  unauthorized: {{status: 401, retryable: false, description: No key}}
+  internal_error: {{status: 500, retryable: true, description: A fault}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("parameter", "demanded"),
+    [
+        pytest.param("", False, id="path-alone"),
+        pytest.param("{name: q, in: query, schema: {type: string, default: x}}", False, id="any-text"),
+        pytest.param("{name: q, in: query, schema: {type: string, enum: [x]}}", True, id="some-texts"),
+        pytest.param("{name: q, in: query, schema: {type: integer}}", True, id="no-text"),
+        pytest.param("{name: q, in: header, required: true, schema: {type: string}}", True, id="required"),
+        pytest.param("{name: q, in: query, content: {application/json: {schema: {type: string}}}}", True, id="json"),
+        pytest.param("{name: of-the-path, in: header, schema: {type: string, minLength: 1}}", True, id="replaced"),
+    ],
+)
+def test_400_is_demanded_where_something_can_be_ill_formed(parameter: str, demanded: bool, tmp_path: Path) -> None:
+    """A path that is ill-formed names nothing, and a text that may be anything breaks no rule."""
+    path = tmp_path / "small.yaml"
+    path.write_text(SMALL.format(parameter=parameter), encoding="utf-8")
+    assert [problem.message for problem in lint(path)] == ["read does not document 400"] * demanded
+
+
+def test_400_is_demanded_of_an_operation_with_a_body(tmp_path: Path) -> None:
+    path = tmp_path / "small.yaml"
+    body = "post:\n      requestBody: {content: {application/json: {schema: {type: object}}}}\n"
+    text = SMALL.format(parameter="").replace("get:\n", body)
+    path.write_text(text, encoding="utf-8")
+    wanted = ["read does not document 400", "read does not document 413", "read does not document 415"]
+    assert sorted(problem.message for problem in lint(path)) == wanted

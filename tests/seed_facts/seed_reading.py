@@ -48,7 +48,7 @@ def facts() -> list[Fact]:
             section["section"],
             values={key: value for key, value in entry.items() if key not in ABOUT_THE_FACT},
             of_section={key: value for key, value in section.items() if key not in {"section", "facts"}},
-            **{key: value for key, value in entry.items() if key in ABOUT_THE_FACT},
+            **{"spec": seed.get("spec", "runtime-api")} | {key: entry[key] for key in ABOUT_THE_FACT & entry.keys()},
         )
         for seed in seeds()
         for section in seed["sections"]
@@ -80,3 +80,8 @@ def rows() -> dict[str, dict[str, Any]]:
 def example(file: str) -> Any:
     """A request or response that the seed prints."""
     return json.loads((HERE / "examples" / file).read_bytes())
+
+
+def example_files() -> list[str]:
+    """Every request and response that the seeds print."""
+    return sorted(path.name for path in (HERE / "examples").glob("*.json"))

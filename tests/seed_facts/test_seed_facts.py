@@ -437,6 +437,43 @@ def stands(word: str, sentence: str) -> bool:
     return re.search(rf"(?<![\w.]){re.escape(word)}{after}", sentence, re.IGNORECASE) is not None
 
 
+# ---- where a seed contradicts itself
+
+
+def at_pointer(value: Any, pointer: str) -> Any:
+    for token in pointer.split("/")[1:]:
+        value = value[int(token)] if isinstance(value, list) else value[token]
+    return value
+
+
+@kind
+def deviation(
+    spec: Spec,
+    fact: Fact,
+    *,
+    settled: str,
+    superseded: str | None = None,
+    file: str | None = None,
+    whole: str | None = None,
+    parts: tuple[str, ...] = (),
+    at: str | None = None,
+    value: Any = None,
+    expected: tuple[Any, ...] = (),
+) -> Differences:
+    register = spec.get("/x-requirements")
+    if settled not in register:
+        yield Difference("/x-requirements", f"{settled} settles it", "no such rule")
+    if superseded and not register[superseded].keys() & {"superseded", "supersededInPart"}:
+        yield Difference(f"/x-requirements/{superseded}", "superseded", register[superseded])
+    if whole:
+        sums = at_pointer(example(file), whole), sum(at_pointer(example(file), part) for part in parts)
+        if len(set(sums)) == 1:
+            yield Difference(f"examples/{file}{whole}", "does not add up", sums)
+    if at:
+        yield from differ(f"examples/{file}{at}", value, at_pointer(example(file), at))
+        assert value not in expected
+
+
 # ---- the tests
 
 
