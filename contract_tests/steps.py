@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from contract_tests.checks import CheckSkipped, about, expect, expect_fields
-from contract_tests.client import Answer, JobRef
+from contract_tests.client import Answer, Call, JobRef
 from contract_tests.transport import StateRefused
 
 if TYPE_CHECKING:
@@ -162,3 +162,9 @@ async def keyed_job(given: Given, **params: Any) -> tuple[JobRef, str, str]:
     """A locked job that is to use its user's own key; the id of the credential, and the key."""
     id_, user, key = await credential(given)
     return await job_with_credential(given, id_, user, **params), id_, key
+
+
+async def handed_out(resolve: Call) -> Answer:
+    """The answer to a resolve that the holder of a lock makes rightly: what checks of keys start from."""
+    with about("RT-CRED-06", step="resolving a credential"):
+        return await resolve.succeeds()

@@ -149,8 +149,7 @@ class OperationJudge:
             raise refused(violations)
         return self.normalise(body)
 
-    @staticmethod
-    def _parsed(raw: bytes, violations: list[Violation]) -> Any:
+    def _parsed(self, raw: bytes, violations: list[Violation]) -> Any:
         try:
             return orjson.loads(raw)
         except orjson.JSONDecodeError as error:

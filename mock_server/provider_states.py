@@ -137,8 +137,8 @@ class ProviderStates:
         row = await world.engine.job(params["jobId"])
         if row is None:
             raise _no_job(params["jobId"])
-        results = await world.engine.rows_of("Result", row["id"])
-        logs = await world.engine.rows_of("StoredLog", row["id"])
+        results = await world.engine.rows_of("Result", params["jobId"])
+        logs = await world.engine.rows_of("StoredLog", params["jobId"])
         return {**row, "resultCount": len(results), "logCount": len(logs)}
 
 

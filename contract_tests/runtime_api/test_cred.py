@@ -11,7 +11,15 @@ from contract_tests.canary import RESOLVE
 from contract_tests.checks import expect, expect_fields, requirement
 from contract_tests.client import BASE, UNSET, Answer, RuntimeApi
 from contract_tests.given import STATES
-from contract_tests.steps import FORMER, USER_MODE, credential, job_with_credential, keyed_job, second_hand_job
+from contract_tests.steps import (
+    FORMER,
+    USER_MODE,
+    credential,
+    handed_out,
+    job_with_credential,
+    keyed_job,
+    second_hand_job,
+)
 
 if TYPE_CHECKING:
     from contract_tests.given import Clock, Given
@@ -23,9 +31,9 @@ MODES = (PLATFORM, USER_MODE)
 async def resolved(api: RuntimeApi, given: Given, mode: str) -> Answer:
     """The answer of a resolve in one of the modes."""
     if mode == PLATFORM:
-        return await api.resolve(await given.locked_job()).succeeds()
+        return await handed_out(api.resolve(await given.locked_job()))
     job, id_, _ = await keyed_job(given)
-    return await api.resolve(job, mode=mode, credential=id_).succeeds()
+    return await handed_out(api.resolve(job, mode=mode, credential=id_))
 
 
 @requirement("RT-CRED-01")
@@ -49,7 +57,7 @@ async def test_a_users_key_comes_as_it_is(api: RuntimeApi, given: Given) -> None
     """In mode `user_deepseek_key` the answer has the very key that the user stored, each time it is asked for."""
     job, id_, key = await keyed_job(given)
     for _ in range(2):
-        answer = await api.resolve(job, mode=USER_MODE, credential=id_).succeeds()
+        answer = await handed_out(api.resolve(job, mode=USER_MODE, credential=id_))
         expect(answer.get("apiKey") == key, "the key that the user stored", "another, or none", "/apiKey")
 
 
@@ -57,7 +65,7 @@ async def test_a_users_key_comes_as_it_is(api: RuntimeApi, given: Given) -> None
 async def test_the_platforms_key_is_no_users(api: RuntimeApi, given: Given) -> None:
     """In mode `platform_key` it is a success, with the platform's key or without one, never with the user's own."""
     _, user, key = await credential(given)
-    answer = await api.resolve(await given.locked_job(userId=user)).succeeds()
+    answer = await handed_out(api.resolve(await given.locked_job(userId=user)))
     expect(answer.fields.get("apiKey") != key, "the platform's key, or none", "the user's own", "/apiKey")
 
 

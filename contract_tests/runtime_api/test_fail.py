@@ -8,7 +8,7 @@ import pytest
 
 from contract_tests.checks import CheckSkipped, expect, expect_fields, requirement
 from contract_tests.client import UNSET, RuntimeApi, describe
-from contract_tests.steps import SHORT, reached, second_attempt, within
+from contract_tests.steps import SHORT, handed_out, reached, second_attempt, within
 
 if TYPE_CHECKING:
     from contract_tests.client import JobRef
@@ -340,7 +340,7 @@ async def test_a_key_that_was_handed_out_is_not_stored(api: RuntimeApi, given: G
     id_ = credential["credentialId"]
     for text in ("%s", "key=%s&x=1", 'header "Bearer %s" and "%s" refused', "<<%s>>"):
         job = await given.running_job(userId=user, apiKeyMode="user_deepseek_key", credentialId=id_)
-        key = (await api.resolve(job, mode="user_deepseek_key", credential=id_).succeeds()).get("apiKey")
+        key = (await handed_out(api.resolve(job, mode="user_deepseek_key", credential=id_))).get("apiKey")
         sent = text.replace("%s", key)
         await api.fail(job, code="INVALID_CREDENTIAL", message=sent, rawError=sent, retryable=False).succeeds()
         row, wanted = await given.inspect(job), text.replace("%s", "[redacted]")
@@ -353,7 +353,7 @@ async def test_a_key_that_was_handed_out_is_not_stored(api: RuntimeApi, given: G
 async def test_the_platforms_key_is_not_stored(api: RuntimeApi, given: Given) -> None:
     """The platform's key, where resolve gave it, whatever it looks like: `[redacted]` stands in its place."""
     job = await given.running_job()
-    key = (await api.resolve(job).succeeds()).fields.get("apiKey")
+    key = (await handed_out(api.resolve(job))).fields.get("apiKey")
     if key is None:
         raise CheckSkipped("the build hands out no platform key")
     await api.fail(job, message=f"401 for {key}", rawError=f"<{key}>", retryable=False).succeeds()

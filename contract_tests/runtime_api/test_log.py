@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from contract_tests.checks import expect, expect_fields, requirement
+from contract_tests.checks import about, expect, expect_fields, requirement
 from contract_tests.client import BASE, UNSET, RuntimeApi, log_entry
 
 if TYPE_CHECKING:
@@ -49,6 +49,13 @@ def with_(job: JobRef, name: str, value: Any) -> dict[str, Any]:
     """A log with one property of another value, or one more."""
     fields: dict[str, Any] = {name: value}
     return log_entry(job, **fields)
+
+
+async def ready(api: RuntimeApi, given: Given) -> JobRef:
+    """A job, where a plain log is taken at all: that is what these checks start from."""
+    with about("RT-LOG-11", step="submitting a log"):
+        await api.logs(log_entry(await given.job())).succeeds()
+    return await given.job()
 
 
 @requirement("RT-LOG-01", "RT-LOG-11")
@@ -112,7 +119,7 @@ async def test_an_unknown_property_is_400(api: RuntimeApi, given: Given, name: s
 @requirement("RT-ERR-63")
 async def test_an_unknown_property_beside_the_logs_is_ignored(api: RuntimeApi, given: Given) -> None:
     """Beside `logs` a newer Runtime may send more: 201."""
-    await api.logs(log_entry(await given.job()), batchId="b-1", more={"a": [None]}).succeeds()
+    await api.logs(log_entry(await ready(api, given)), batchId="b-1", more={"a": [None]}).succeeds()
 
 
 @requirement("RT-ERR-67")
@@ -129,7 +136,7 @@ async def test_a_refused_key_is_not_repeated(api: RuntimeApi, given: Given) -> N
 @pytest.mark.parametrize("place", [0, 1, 2], ids=["first", "in the middle", "last"])
 async def test_of_a_refused_batch_nothing_is_stored(api: RuntimeApi, given: Given, place: int) -> None:
     """One bad log among good ones: none of them is counted, and the good ones alone are stored afterwards."""
-    job = await given.job()
+    job = await ready(api, given)
     for bad in ({"apiKey": "sk-canary-1a2b3c"}, {"unknown": 1}, {"inputTokens": -1}, {"model": UNSET}):
         batch = [log_entry(job, retryCount=i) for i in range(3)]
         batch[place] = log_entry(job, **bad)
@@ -144,14 +151,14 @@ async def test_of_a_refused_batch_nothing_is_stored(api: RuntimeApi, given: Give
 @pytest.mark.parametrize("count", [1, 3])
 async def test_the_answer_tells_the_number(api: RuntimeApi, given: Given, count: int) -> None:
     """`accepted` is the number of logs sent, equal ones each counted."""
-    answer = await api.logs(*[log_entry(await given.job(), traceId="t-1")] * count).succeeds()
+    answer = await api.logs(*[log_entry(await ready(api, given), traceId="t-1")] * count).succeeds()
     expect(answer.integer("accepted") == count, f"accepted {count}", str(answer.get("accepted")), "/accepted")
 
 
 @requirement("RT-LOG-55")
 async def test_a_batch_has_1_to_500_logs(api: RuntimeApi, given: Given) -> None:
     """1 and 500 are stored; 0 and 501 are 400 INVALID_REQUEST, and of 501 none is stored."""
-    job = await given.job()
+    job = await ready(api, given)
     await api.logs().fails(400, "INVALID_REQUEST")
     await api.logs(*[log_entry(job)] * 501).fails(400, "INVALID_REQUEST")
     await api.logs(log_entry(job)).succeeds()
@@ -173,8 +180,8 @@ async def test_logs_need_no_lock(api: RuntimeApi, given: Given, state: str) -> N
 @requirement("RT-LOG-57")
 async def test_a_stray_log_does_not_lose_its_batch(api: RuntimeApi, given: Given) -> None:
     """Logs of jobs that do not exist are 201, alone and between others, which are stored."""
+    job = await ready(api, given)
     await api.logs(log_entry(NOBODYS)).succeeds()
-    job = await given.job()
     await api.logs(log_entry(job), log_entry(NOBODYS), log_entry(job)).succeeds()
     if "inspect-job" in given.states.offered:
         expect_fields(await given.inspect(job), {"logCount": 2})
@@ -183,7 +190,7 @@ async def test_a_stray_log_does_not_lose_its_batch(api: RuntimeApi, given: Given
 @requirement("RT-LOG-58")
 async def test_a_log_may_tell_why_a_call_failed(api: RuntimeApi, given: Given) -> None:
     """`errorCode` and `errorMessage` are free text, or null: 201."""
-    job = await given.job()
+    job = await ready(api, given)
     for code, message in (("MODEL_TIMEOUT", "30 s over"), ("http 429: slow down", ""), (None, None)):
         await api.logs(log_entry(job, success=False, errorCode=code, errorMessage=message)).succeeds()
 
@@ -200,7 +207,7 @@ async def test_counts_are_integers_not_negative(api: RuntimeApi, given: Given, n
 @requirement("RT-LOG-59")
 async def test_a_cost_is_a_number_from_0_on(api: RuntimeApi, given: Given) -> None:
     """`costEstimate` may be 0, whole or a fraction; negative, a string, a truth value: 400."""
-    job = await given.job()
+    job = await ready(api, given)
     for value in (-0.01, -1, "3", True):
         await api.logs(log_entry(job, costEstimate=value)).fails(400, "INVALID_REQUEST")
     for value in (0, 3, 0.000125, 12.5):
@@ -212,14 +219,14 @@ async def test_a_cost_is_a_number_from_0_on(api: RuntimeApi, given: Given) -> No
 async def test_counts_may_be_zero_or_written_as_1_0(api: RuntimeApi, given: Given, value: float) -> None:
     """0 and 1.0 as each of the counts: 201."""
     counts: dict[str, Any] = dict.fromkeys(COUNTS, value)
-    await api.logs(log_entry(await given.job(), **counts)).succeeds()
+    await api.logs(log_entry(await ready(api, given), **counts)).succeeds()
 
 
 @requirement("RT-ERR-71")
 async def test_the_largest_integer_is_accepted_in_a_log(api: RuntimeApi, given: Given) -> None:
     """2^53-1 as each of the counts: 201."""
     counts: dict[str, Any] = dict.fromkeys(COUNTS, LARGEST)
-    await api.logs(log_entry(await given.job(), **counts)).succeeds()
+    await api.logs(log_entry(await ready(api, given), **counts)).succeeds()
 
 
 @requirement("RT-LOG-61")
@@ -239,7 +246,7 @@ async def test_the_other_fields_can_be_left_out(api: RuntimeApi, given: Given) -
 @pytest.mark.parametrize("name", NULLABLE)
 async def test_null_is_allowed_in_a_log(api: RuntimeApi, given: Given, name: str) -> None:
     """null where the column is nullable, and for promptName, traceId and correlationId: 201."""
-    await api.logs(with_(await given.job(), name, None)).succeeds()
+    await api.logs(with_(await ready(api, given), name, None)).succeeds()
 
 
 @requirement("RT-ERR-72", "RT-ERR-60")

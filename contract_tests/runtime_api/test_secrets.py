@@ -11,7 +11,7 @@ import pytest
 from contract_tests.canary import KEY, RESOLVE, Canary, details_of, key_in, key_in_text
 from contract_tests.checks import CheckSkipped, expect, last, requirement
 from contract_tests.client import BASE, UNSET, Call, RuntimeApi, log_entry
-from contract_tests.steps import USER_MODE, credential, job_with_credential, keyed_job
+from contract_tests.steps import USER_MODE, credential, handed_out, job_with_credential, keyed_job
 
 if TYPE_CHECKING:
     from contract_tests.client import JobRef
@@ -22,10 +22,10 @@ async def key_of(api: RuntimeApi, given: Given, mode: str) -> tuple[JobRef, str]
     """A job whose holder has just resolved a key, and the key."""
     if mode == USER_MODE:
         job, id_, key = await keyed_job(given)
-        await api.resolve(job, mode=mode, credential=id_).succeeds()
+        await handed_out(api.resolve(job, mode=mode, credential=id_))
         return job, key
     job = await given.locked_job()
-    given_out = (await api.resolve(job).succeeds()).fields.get(KEY)
+    given_out = (await handed_out(api.resolve(job))).fields.get(KEY)
     if not isinstance(given_out, str):
         raise CheckSkipped("the build hands out no platform key")
     return job, given_out

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from contract_tests.checks import expect, expect_fields, requirement
+from contract_tests.checks import about, expect, expect_fields, requirement
 from contract_tests.client import Answer, RuntimeApi, describe
 from contract_tests.given import STATES, ids_of
 from contract_tests.steps import FORMER, second_hand_job
 
 if TYPE_CHECKING:
+    from contract_tests.client import JobRef
     from contract_tests.given import Clock, Given
 
 VERSION = "ai_snapshot_v1"
@@ -31,7 +32,13 @@ NAMES = {str: "a string", bool: "a boolean", float: "a number"}
 
 async def snapshot_of(api: RuntimeApi, given: Given, **params: Any) -> Answer:
     """The snapshot of a job of its own, as its holder reads it; ``params`` are the provider state's."""
-    return await api.snapshot(await given.locked_job(**params)).succeeds()
+    return await read(api, await given.locked_job(**params))
+
+
+async def read(api: RuntimeApi, job: JobRef, *, by: str = "runtime-a") -> Answer:
+    """The snapshot, as the job's holder reads it: what checks of its content start from."""
+    with about("RT-SNAP-03", step="reading the snapshot"):
+        return await api.snapshot(job, by=by).succeeds()
 
 
 def section(answer: Answer, name: str, **fields: type) -> dict[str, Any]:
@@ -62,7 +69,7 @@ async def test_each_job_has_its_own_snapshot(api: RuntimeApi, given: Given) -> N
     """Of two jobs, read in turn, each gives its own `jobId` and its own `snapshotId`."""
     jobs = [await given.locked_job(), await given.locked_job()]
     for job in (*jobs, jobs[0]):
-        answer = await api.snapshot(job).succeeds()
+        answer = await read(api, job)
         expect_fields(answer.fields, {"jobId": job.id})
         snapshot = answer.get("snapshotId")
         good = snapshot == job.snapshot_id if job.snapshot_id else isinstance(snapshot, str)
@@ -200,7 +207,7 @@ async def test_anothers_job_gives_no_data(api: RuntimeApi, given: Given) -> None
     """A Runtime that holds a job of its own reads no snapshot of the job that another holds."""
     other, own = await given.locked_job("runtime-b"), await given.locked_job("runtime-a")
     await api.snapshot(other, by="runtime-a").refused()
-    await api.snapshot(own, by="runtime-a").succeeds()
+    await read(api, own)
 
 
 @requirement("RT-SNAP-52")
@@ -209,8 +216,8 @@ async def test_reading_changes_nothing(api: RuntimeApi, given: Given, clock: Clo
     job = await given.locked_job()
     before = await given.inspect(job)
     await clock.advance(2)
-    first = await api.snapshot(job).succeeds(200)
-    again = await api.snapshot(job).succeeds(200)
+    first = await read(api, job)
+    again = await read(api, job)
     await api.snapshot(job, by="runtime-b").answers()
     expect(first.json == again.json, "the same snapshot when read again", describe(again.response))
     await given.unchanged(job, before)
@@ -221,7 +228,7 @@ async def test_reading_is_no_heartbeat(api: RuntimeApi, given: Given, clock: Clo
     """A lock lapses 60 s after it was taken however often its holder reads the snapshot."""
     job = await given.locked_job("runtime-a")
     await clock.advance(given.timing.lock / 2)
-    await api.snapshot(job).succeeds(200)
+    await read(api, job)
     await clock.advance(given.timing.lock / 2 + 2 * clock.margin)
     await given.comes_back(job, by="runtime-b")
 

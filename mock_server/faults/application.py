@@ -132,11 +132,8 @@ FAULTS = (
         )
         for name, column, value, rules in (
             ("model-reasoner", "modelName", "deepseek-reasoner", ("RT-DB-18",)),
-            ("provider-openai", "modelProvider", "openai", ("RT-DB-17",)),
-            ("own-key", "apiKeyMode", "user_deepseek_key", ("RT-DB-15",)),
             ("priority-5", "priority", 5, ("RT-DB-13",)),
             ("five-retries", "maxRetryCount", 5, ("RT-DB-29", "RT-RETRY-06", "RT-RETRY-53")),
-            ("attempt-1", "attemptNo", 1, ("RT-DB-21",)),
             ("empty-code", "errorCode", "", ("RT-DB-31",)),
             ("empty-credential", "credentialId", "", ("RT-DB-16",)),
             ("empty-origin", "retriedFromJobId", "", ("RT-DB-22",)),

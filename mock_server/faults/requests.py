@@ -27,10 +27,9 @@ class AnyMedia(OperationJudge):
 class Unreadable500(OperationJudge):
     """Does not catch what the parser throws."""
 
-    @staticmethod
-    def _parsed(raw: bytes, violations: list[Violation]) -> Any:
+    def _parsed(self, raw: bytes, violations: list[Violation]) -> Any:
         try:
-            return OperationJudge._parsed(raw, violations)
+            return super()._parsed(raw, violations)
         except Refusal:
             raise Refusal("INTERNAL_ERROR", "The body could not be read.") from None
 
@@ -38,27 +37,24 @@ class Unreadable500(OperationJudge):
 class EmptyIs415(OperationJudge):
     """Takes a body that is not there for one of another type."""
 
-    @staticmethod
-    def _parsed(raw: bytes, violations: list[Violation]) -> Any:
+    def _parsed(self, raw: bytes, violations: list[Violation]) -> Any:
         if not raw:
             raise Refusal("UNSUPPORTED_MEDIA_TYPE", "There is no body.")
-        return OperationJudge._parsed(raw, violations)
+        return super()._parsed(raw, violations)
 
 
 class AnyBytes(OperationJudge):
     """Replaces bytes that are no UTF-8."""
 
-    @staticmethod
-    def _parsed(raw: bytes, violations: list[Violation]) -> Any:
-        return OperationJudge._parsed(raw.decode("utf-8", "replace").encode(), violations)
+    def _parsed(self, raw: bytes, violations: list[Violation]) -> Any:
+        return super()._parsed(raw.decode("utf-8", "replace").encode(), violations)
 
 
 class Coerces(OperationJudge):
     """Makes numbers of texts and truth values."""
 
-    @staticmethod
-    def _parsed(raw: bytes, violations: list[Violation]) -> Any:
-        body = OperationJudge._parsed(raw, violations)
+    def _parsed(self, raw: bytes, violations: list[Violation]) -> Any:
+        body = super()._parsed(raw, violations)
         if isinstance(body, dict) and isinstance(body.get("limit"), str | bool):
             try:
                 body["limit"] = int(float(body["limit"]))
@@ -70,9 +66,8 @@ class Coerces(OperationJudge):
 class NoFractions(OperationJudge):
     """Takes 2.0 for a fraction."""
 
-    @staticmethod
-    def _parsed(raw: bytes, violations: list[Violation]) -> Any:
-        body = OperationJudge._parsed(raw, violations)
+    def _parsed(self, raw: bytes, violations: list[Violation]) -> Any:
+        body = super()._parsed(raw, violations)
         if isinstance(body, dict) and isinstance(body.get("limit"), float):
             what = "/limit must be an integer"
             raise refused([*violations, Violation("/limit", "type", "integer", body["limit"], what)])
@@ -82,9 +77,8 @@ class NoFractions(OperationJudge):
 class NullIsAbsent(OperationJudge):
     """Takes null for a property that was left out."""
 
-    @staticmethod
-    def _parsed(raw: bytes, violations: list[Violation]) -> Any:
-        body = OperationJudge._parsed(raw, violations)
+    def _parsed(self, raw: bytes, violations: list[Violation]) -> Any:
+        body = super()._parsed(raw, violations)
         if not isinstance(body, dict):
             return body
         return {name: value for name, value in body.items() if value is not None}
@@ -93,9 +87,8 @@ class NullIsAbsent(OperationJudge):
 class AnyObject(OperationJudge):
     """Takes a body that is no object for an empty one with the header's instance id."""
 
-    @staticmethod
-    def _parsed(raw: bytes, violations: list[Violation]) -> Any:
-        body = OperationJudge._parsed(raw, violations)
+    def _parsed(self, raw: bytes, violations: list[Violation]) -> Any:
+        body = super()._parsed(raw, violations)
         return body if isinstance(body, dict) else {"runtimeInstanceId": "nobody", "supportedJobTypes": ["none"]}
 
 

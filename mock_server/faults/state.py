@@ -55,6 +55,11 @@ class RefusedOnce(Engine):
         return await super().operate(operation_id, caller=caller, path=path, body=body)
 
 
+def untouched(row: Row) -> bool:
+    """Whether a pending job is as it was created."""
+    return bool(row["status"] == "pending" and row["retryCount"] == 0 and row["updatedAt"] == row["createdAt"])
+
+
 def _status(word: str, of: str) -> Callable[[Row], dict[str, Any]]:
     return lambda row: {"status": word} if row["status"] == of else {}
 
@@ -65,8 +70,32 @@ FAULTS = (
     Mutant(
         "state.shown-new",
         "a job that nobody took yet is stored as `new`",
-        ("RT-SM-01", "RT-SM-02", "RT-DB-12"),
-        parts=part(engine=shown(lambda row: {"status": "new"} if row["updatedAt"] == row["createdAt"] else {})),
+        ("RT-SM-01",),
+        parts=part(engine=shown(lambda row: {"status": "new"} if untouched(row) else {})),
+    ),
+    Mutant(
+        "state.shown-taken",
+        "the row of a new job says locked",
+        ("RT-SM-02", "RT-DB-12"),
+        parts=part(engine=shown(lambda row: {"status": "locked"} if untouched(row) else {})),
+    ),
+    Mutant(
+        "state.other-provider",
+        "the row of a new job names another provider than the default",
+        ("RT-DB-17",),
+        parts=part(engine=shown(lambda row: {"modelProvider": "openai"} if untouched(row) else {})),
+    ),
+    Mutant(
+        "state.other-mode",
+        "the row of a new job has another key mode than the default",
+        ("RT-DB-15",),
+        parts=part(engine=shown(lambda row: {"apiKeyMode": "user_deepseek_key"} if untouched(row) else {})),
+    ),
+    Mutant(
+        "state.first-attempt-1",
+        "attemptNo of a new job is 1",
+        ("RT-DB-21",),
+        parts=part(engine=shown(lambda row: {"attemptNo": 1} if untouched(row) else {})),
     ),
     Mutant(
         "state.shown-late",
