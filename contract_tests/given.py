@@ -182,6 +182,12 @@ class Given:
         row = await self.states.set_up("inspect-job", {"jobId": job.id})
         return {name: epoch(value) if name in INSTANTS else value for name, value in row.items()}
 
+    async def instant(self, job: JobRef, column: str) -> int:
+        """An instant of a job, epoch milliseconds. Fails the check where it is null or not there."""
+        value: Any = (await self.inspect(job)).get(column)
+        expect(isinstance(value, int), f"{column}, an instant", str(value), f"/{column}")
+        return int(value)
+
     async def unchanged(self, job: JobRef, before: dict[str, Any]) -> None:
         """Fail the check where a column of the job is another than ``before``."""
         after = await self.inspect(job)

@@ -180,7 +180,7 @@ async def test_a_failure_counts_at_the_last_millisecond(api: RuntimeApi, given: 
     """At `lockUntil`, and at the end of its time, a failure is 200; a millisecond later it is LOCK_NOT_HELD."""
     clock.needs_to_stand()
     held, lost = [await given.running_job(timeoutSeconds=SHORT) for _ in range(2)]
-    limit = (await given.inspect(lost))["startedAt"] + SHORT * 1000
+    limit = await given.instant(lost, "startedAt") + SHORT * 1000
     await clock.reach(limit)
     await api.fail(held).succeeds()
     await clock.reach(limit + 1)

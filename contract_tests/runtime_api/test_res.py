@@ -189,7 +189,7 @@ async def test_a_result_finishes_the_job(api: RuntimeApi, given: Given, clock: C
 async def test_a_result_starts_a_run_that_no_heartbeat_did(api: RuntimeApi, given: Given, clock: Clock) -> None:
     """`startedAt` is the instant of the result where it was null; the one that a heartbeat set stays."""
     locked, running = await given.locked_job(), await given.running_job()
-    started = (await given.inspect(running))["startedAt"]
+    started = await given.instant(running, "startedAt")
     await clock.advance(2)
     before = await clock.now()
     for job in (locked, running):

@@ -93,7 +93,7 @@ async def test_a_result_counts_at_the_runs_last_millisecond(api: RuntimeApi, giv
     """At `startedAt` + `timeoutSeconds` a result is stored; a millisecond later it is LOCK_NOT_HELD."""
     clock.needs_to_stand()
     held, lost = [await given.running_job(timeoutSeconds=SHORT) for _ in range(2)]
-    limit = (await given.inspect(lost))["startedAt"] + SHORT * 1000
+    limit = await given.instant(lost, "startedAt") + SHORT * 1000
     await clock.reach(limit)
     await api.result(held).succeeds()
     await clock.reach(limit + 1)

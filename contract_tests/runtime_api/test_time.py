@@ -195,7 +195,7 @@ async def test_a_renewed_lock_holds_to_its_last_millisecond(api: RuntimeApi, giv
     for job in jobs:
         with about("RT-HB-05", step="the holder's heartbeat"):
             await api.heartbeat(job, by="runtime-a").succeeds()
-    await to_the_last_millisecond(given, jobs, (await given.inspect(jobs[0]))["lockUntil"])
+    await to_the_last_millisecond(given, jobs, await given.instant(jobs[0], "lockUntil"))
 
 
 @requirement("RT-TIME-56")
