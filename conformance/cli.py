@@ -117,7 +117,7 @@ def read_config(path: Path | None) -> dict[str, Any]:
 
 def _options(path: Path, command: click.Command, section: dict[str, Any], place: str) -> dict[str, Any]:
     by_name = {
-        option.removeprefix("--"): parameter.name
+        option.removeprefix("--"): parameter
         for parameter in command.params
         for option in getattr(parameter, "opts", ())
         if isinstance(parameter, click.Option)
@@ -128,11 +128,22 @@ def _options(path: Path, command: click.Command, section: dict[str, Any], place:
         if key in nested and isinstance(value, dict):
             found[key] = _options(path, nested[key], value, f"{place[:-1]}.{key}]")
         elif key in by_name:
-            found[str(by_name[key])] = value
+            found[str(by_name[key].name)] = _taken(path, f"{place} {key}", by_name[key], value)
         else:
             mend = nearest(key, [*by_name, *nested], f"there are {', '.join(by_name)}")
             raise click.UsageError(f"{path}: {place} has no option `{key}`; {mend}")
     return found
+
+
+def _taken(path: Path, place: str, parameter: click.Option, value: Any) -> Any:
+    """A value of the file as its option takes it. Raises ``click.UsageError`` for one of another kind."""
+    if parameter.is_flag and not isinstance(value, bool):
+        raise click.UsageError(f"{path}: {place} is a switch; write true or false")
+    if parameter.multiple:
+        return value if isinstance(value, list) else [value]
+    if isinstance(value, list | dict):
+        raise click.UsageError(f"{path}: {place} takes one value, a text or a number")
+    return value
 
 
 def main() -> None:

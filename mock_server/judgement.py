@@ -72,7 +72,7 @@ class OperationJudge:
         self.looks_at_query = bool(self.query)
         self.has_body = bool(operation.request_body)
         self.body_required = bool(operation.request_body.get("required")) if self.has_body else False
-        self.caller_in_body = False
+        self.caller_in_body = self.job_in_body = False
         if self.has_body:
             schema = operation.request_body["content"][JSON]["schema"]
             json_schema = {} if schema.get("x-judged-by-handler") else to_json_schema(schema, document)
@@ -82,6 +82,7 @@ class OperationJudge:
             self.forbidden = frozenset(name.lower() for name in schema.get("x-forbidden-names", ()))
             self.secret = frozenset(_secret_names(document))
             self.caller_in_body = "runtimeInstanceId" in json_schema.get("properties", {})
+            self.job_in_body = "jobId" in json_schema.get("properties", {})
 
     async def judge(self, scope: Any, receive: Any, exchange: Exchange, path: Mapping[str, str]) -> Call:
         """The call that the request makes.
@@ -105,6 +106,8 @@ class OperationJudge:
                 raise refused(violations)
             return Call(exchange.world, self.operation_id, caller, path, query, headers, None, exchange)
         body = await self._judge_body(headers, receive, exchange, violations)
+        if self.job_in_body and isinstance(body, dict):
+            exchange.job_id = body.get("jobId")
         if self.caller_in_body and isinstance(body, dict):
             caller = exchange.caller = body.get("runtimeInstanceId", caller)
         return Call(exchange.world, self.operation_id, caller, path, query, headers, body, exchange)
@@ -161,7 +164,7 @@ def refused(violations: list[Violation]) -> Refusal:
     message = "The request breaks the contract: " + "; ".join(item.message for item in violations[:5])
     if len(violations) > 5:
         message += f"; and {len(violations) - 5} more"
-    return Refusal("INVALID_REQUEST", message + ".", violations)
+    return Refusal("INVALID_REQUEST", message if message.endswith("?") else message + ".", violations)
 
 
 def judge_media_type(content_type: bytes | None, raw: bytes) -> Refusal | None:

@@ -6,8 +6,10 @@ import secrets
 from typing import TYPE_CHECKING, Any
 
 from mock_server.calls import Answer, Refusal
+from mock_server.judgement import refused
 from mock_server.privacy import Privacy
 from mock_server.store import QueueQuery
+from mock_server.violations import missing_in_mode
 
 if TYPE_CHECKING:
     from mock_server.calls import Call, Handler
@@ -83,6 +85,8 @@ class RuntimeApi:
         call.exchange.job = outcome.row
         if not isinstance(outcome.answer, int):
             code = str(outcome.answer)
+            if code == "INVALID_REQUEST":  # the one rule of a body that is judged after the lock (RT-CRED-51)
+                raise refused([missing_in_mode("/credentialId", call.body["apiKeyMode"])])
             raise Refusal(code, f"{self.contract.errors[code].description}.", headers=outcome.headers)
         fields = self.answer_fields[call.operation_id, outcome.answer]
         body = self.body(call, outcome, fields) if fields else None

@@ -155,6 +155,8 @@ def serve_command(
         raise _UsageError(
             f"{host} is not a loopback address: everybody could use the control plane; add --control-token"
         )
+    if control_token == "":
+        raise _UsageError("--control-token is empty; give a token, or leave the option out")
     if not api_key:
         raise _UsageError("--api-key is empty; give the token that Runtimes are to send")
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")

@@ -82,6 +82,11 @@ def missing_parameter(name: str, kind: str) -> Violation:
     return Violation(name, "required", "a value", None, f"{name} is required; send it as a {kind}")
 
 
+def missing_in_mode(pointer: str, mode: str) -> Violation:
+    """A property that is required in one ``apiKeyMode`` only (RT-CRED-51)."""
+    return Violation(pointer, "required", "a value", None, f"{pointer} is required where apiKeyMode is {mode}")
+
+
 def unreadable(rule: str, expected: str, actual: str | None, message: str) -> Violation:
     """A body that is no JSON at all: rule ``empty``, ``utf8``, ``json`` or ``depth``."""
     return Violation("", rule, expected, actual, message)

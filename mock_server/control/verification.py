@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from mock_server.calls import Answer, Refusal
 from mock_server.control.journal import known_code, known_operation
+from mock_server.journal import SECRET_HEADERS
 from mock_server.verification import Expectation, Outcome, in_order, report
+from openapi.problems import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -95,10 +97,40 @@ class Waiting:
 
 
 def _check_names(world: World, pattern: Mapping[str, Any], location: str) -> None:
-    for field, check in (("operationId", known_operation), ("errorCode", known_code)):
+    checks = {
+        "operationId": known_operation,
+        "errorCode": known_code,
+        "jobStatus": known_status,
+        "method": known_method,
+        "path": known_path,
+    }
+    for field, check in checks.items():
         names = pattern.get(field, [])
         for name in names if isinstance(names, list) else [names]:
             check(world, name, f"{location}/{field}")
+    for name, wanted in pattern.get("requestHeaders", {}).items():
+        if name.lower().encode() in SECRET_HEADERS and isinstance(wanted, str):
+            what = f"{location}/requestHeaders/{name}: its value is a secret, which the journal does not keep"
+            raise Refusal("INVALID_REQUEST", f"{what}; write true for any value, false for none")
+
+
+def known_status(world: World, name: str, location: str) -> None:
+    """Raises :class:`Refusal` for a word that is no status of a job."""
+    known = world.build.contract.document["components"]["schemas"]["JobStatus"]["enum"]
+    if name not in known:
+        raise Refusal("INVALID_REQUEST", f"{location}: no job has the status `{name}`; {nearest(name, known)}")
+
+
+def known_method(world: World, name: str, location: str) -> None:
+    """Raises :class:`Refusal` for a method in lower case, as no request has it."""
+    if name != name.upper():
+        raise Refusal("INVALID_REQUEST", f"{location}: methods are in upper case; write `{name.upper()}`")
+
+
+def known_path(world: World, name: str, location: str) -> None:
+    """Raises :class:`Refusal` for a path with parameters in braces, as no request has it."""
+    if "{" in name:
+        raise Refusal("INVALID_REQUEST", f"{location}: a path as it was sent is meant; or name the operationId")
 
 
 def _check(world: World, expectations: Sequence[Mapping[str, Any]]) -> None:

@@ -84,3 +84,23 @@ def _runs(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[check]\nno-fuzz = 3\n", "[check] no-fuzz is a switch; write true or false"),
+        ("[check]\nseed = [1]\n", "[check] seed takes one value"),
+    ],
+)
+def test_a_value_of_another_kind_in_the_configuration_is_told(tmp_path, text, told):
+    (tmp_path / "contract.toml").write_text(text)
+    done = contract("check", cwd=tmp_path)
+    assert done.returncode == 2
+    assert told in done.stderr
+
+
+def test_one_text_in_the_configuration_is_a_list_of_one(tmp_path):
+    (tmp_path / "contract.toml").write_text('[check]\nno-fuzz = true\nonly = "RT-LOCK-03"\n')
+    done = contract("check", cwd=tmp_path)
+    assert (done.returncode, "1 rule in" in done.stdout) == (0, True)

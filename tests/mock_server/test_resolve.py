@@ -105,3 +105,18 @@ def test_an_ill_formed_job_id_is_400(world, job):
 @pytest.mark.parametrize("job", ["x" * 128, "a/b", "é"])
 def test_any_other_job_id_is_one_that_no_job_has(world, job):
     assert code(world.resolve(job)) == (404, "JOB_NOT_FOUND")
+
+
+def test_a_missing_credential_id_is_named(world):
+    job = world.locked(apiKeyMode="user_deepseek_key", credentialId="cred-1")
+    answer = world.resolve(job, apiKeyMode="user_deepseek_key")
+    assert (answer.status_code, answer.json()["errorCode"]) == (400, "INVALID_REQUEST")
+    (violation,) = answer.json()["details"]
+    assert (violation["location"], violation["rule"]) == ("/credentialId", "required")
+    assert "/credentialId is required where apiKeyMode is user_deepseek_key" in answer.json()["message"]
+
+
+def test_the_journal_says_which_job_a_key_was_for(world):
+    job = world.locked()
+    world.resolve(job)
+    assert [entry["jobId"] for entry in world.journal() if entry["operationId"] == "resolveCredential"] == [job]

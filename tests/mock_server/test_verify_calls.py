@@ -229,3 +229,20 @@ def test_a_wrong_expectation_is_told_with_its_place_and_mend(world, body, place,
     assert answer.status_code == 400
     assert place in answer.json()["error"]
     assert told in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("calls", "told"),
+    [
+        ({"jobStatus": "runing"}, "did you mean `running`?"),
+        ({"method": "post"}, "write `POST`"),
+        ({"path": "/internal/runtime/jobs/{jobId}/lock"}, "a path as it was sent"),
+        ({"requestHeaders": {"X-Internal-Api-Key": "test-internal-key"}}, "write true for any value"),
+    ],
+)
+def test_what_no_call_can_be_is_refused_not_counted_as_none(world, calls, told):
+    body = {"expectations": [{"calls": calls, "count": {"exactly": 0}}]}
+    answer = world.control("POST", "/verify", json=body)
+    assert answer.status_code == 400
+    assert told in answer.json()["error"]
+    assert "/expectations/0/calls/" in answer.json()["error"]
