@@ -123,6 +123,7 @@ def serve(kind: str) -> None:
 
     from mock_server.control import Guard
     from mock_server.fault_plans import plans_of
+    from mock_server.provider_states import snapshot_content
     from mock_server.seed_data import SeedData
     from mock_server.serve import listen
     from mock_server.server import Server
@@ -145,7 +146,8 @@ def serve(kind: str) -> None:
         }
         for i in range(JOBS)
     ]
-    snapshots = [{"id": f"snap-{i:05d}", "content": {}} for i in range(JOBS)]
+    content = snapshot_content(worlds.default, allow_document=True, fields=[])
+    snapshots = [{"id": f"snap-{i:05d}", "content": content} for i in range(JOBS)]
     app = stock_app(worlds.default) if kind == "stock" else Server(worlds, Guard(None, None))
     if kind in PLANS:
         worlds.default.faults.add(plans_of(PLANS[kind], worlds.default.build.targets))

@@ -93,6 +93,8 @@ class NamedValues:
 
     def __init__(self, names: Iterable[str]) -> None:
         self._names = sorted({name.lower() for name in names})
+        # A name at its end: `apiKeyMode`, which stands in most answers, is no `apiKey`.
+        self._near = re.compile(f"(?:{'|'.join(map(re.escape, self._names))})(?![a-z0-9_])")
         spelled = ("".join(_letter(letter) for letter in name) for name in self._names)
         self._pattern = re.compile(
             rf"""(?<![A-Za-z0-9_])(?:{"|".join(spelled)})(\\*+["']?){_SPACE}[:=]{_SPACE}""", re.IGNORECASE
@@ -100,8 +102,7 @@ class NamedValues:
 
     def text(self, text: str) -> str:
         """The text with every such value replaced by ``[redacted]``, in quotes where its name is."""
-        lower = text.lower()
-        if not any(name in lower for name in self._names) and not (self._names and "\\u" in text):
+        if not self._names or ("\\u" not in text and not self._near.search(text.lower())):
             return text  # nearly always: no need to look closely
         pieces, end = [], 0
         for found in self._pattern.finditer(text):
