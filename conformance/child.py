@@ -54,7 +54,7 @@ class Plugin:
         for line in self.jobs:
             job = Job(**json.loads(line))
             if self._problem:
-                self.tell("broken", job=job.number, message=self._problem)
+                self.tell("broken", message=self._problem)
             else:
                 JobRun(job, self.tell).run(session.items)
         return True

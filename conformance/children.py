@@ -91,7 +91,6 @@ class Crew:
         self.suite = suite
         self._events: queue.Queue[tuple[Child, Event | None]] = queue.Queue()
         self._children: dict[str, Child] = {}
-        self._jobs = 0
 
     def __enter__(self) -> Self:
         return self
@@ -110,10 +109,8 @@ class Crew:
                     self._children[part] = Child(self.suite, part.partition("#")[0], self._events)
 
     def send(self, part: str, job: Job) -> Child:
-        """Give a job to the child of a part. Its events carry the job's number, which is set here."""
+        """Give a job to the child of a part."""
         self.prepare([part])
-        self._jobs += 1
-        job.number = self._jobs
         child = self._children[part]
         child.send(job)
         return child
@@ -123,7 +120,11 @@ class Crew:
         return self._events.get(timeout=seconds)
 
     def stop(self) -> None:
-        """End every child whatever it does; new ones are started when they are needed."""
+        """End every child whatever it does; new ones are started when they are needed.
+
+        What the ended ones still told is forgotten: it would be taken for what the next job finds.
+        """
         for child in self._children.values():
             child.stop()
         self._children.clear()
+        self._events = queue.Queue()

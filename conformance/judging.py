@@ -46,7 +46,7 @@ LOST = {TargetVanished: 3, NoAnswer: 5}
 
 @dataclass
 class Job:
-    """What the parent asks of a child: to judge one target. ``number`` comes back with every event."""
+    """What the parent asks of a child: to judge one target."""
 
     base_url: str
     api_key: str
@@ -59,7 +59,6 @@ class Job:
     fuzz_examples: int = FUZZ_EXAMPLES
     shard: tuple[int, int] = (0, 1)
     """Which share of the checks, from 0, of how many: shares are judged side by side, each on a world of its own."""
-    number: int = 0
 
     def to_json(self) -> str:
         """For the child's standard input: never on a command line, where it would show."""
@@ -67,20 +66,18 @@ class Job:
 
 
 class JobRun:
-    """A job at work; what it learns (secrets, reach, a target that is gone) is its own."""
+    """A job at work; what it learns (secrets, reach, a target that is gone) is its own.
 
-    def __init__(self, job: Job, tell: Callable[..., None]) -> None:
-        """``tell`` takes the name of an event and its fields."""
-        self.job, self._tell = job, tell
+    ``emit`` tells the parent the name of an event and its fields.
+    """
+
+    def __init__(self, job: Job, emit: Callable[..., None]) -> None:
+        self.job, self.emit = job, emit
         self.redactor = openapi.load("runtime-api").redactor([job.api_key])
         self.canary = Canary(learn=self.redactor.add)
         self.reach = Reach(openapi.load("runtime-api"))
         self._lost: str | None = None
         self._in_a_row: tuple[type[Exception] | None, int] = (None, 0)
-
-    def emit(self, event: str, **fields: Any) -> None:
-        """Tell the parent something."""
-        self._tell(event, job=self.job.number, **fields)
 
     def run(self, items: Sequence[pytest.Item]) -> None:
         """Run the checks that answer for a rule that is asked for."""

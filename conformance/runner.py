@@ -46,11 +46,11 @@ class Suites:
         Where it stops short, children are still at work: end the crew.
         """
         try:
-            self._gather({self.crew.send(part, job): job.number for part, job in jobs.items()})
+            self._gather({self.crew.send(part, job) for part, job in jobs.items()})
         except KeyboardInterrupt:
             self._stop_short("interrupted before the end", "the run was interrupted")
 
-    def _gather(self, running: dict[Child, int]) -> None:
+    def _gather(self, running: set[Child]) -> None:
         while running:
             wait = None if self._deadline is None else self._deadline - time.monotonic()
             try:
@@ -61,12 +61,13 @@ class Suites:
                 )
                 return
             if event is None:
-                if running.pop(child, None) is not None:
+                if child in running:
+                    running.remove(child)
                     self.problems.append(f"the {child.part} checks broke off: {child.said_last()}")
                 continue
             self._take(event)
             if event["event"] in ("end", "broken"):
-                running.pop(child, None)
+                running.discard(child)
             if self.stopped:
                 return
 

@@ -1,0 +1,17 @@
+"""Children that take job after job: what one job leaves behind never reaches the next."""
+
+from __future__ import annotations
+
+import queue
+
+import pytest
+
+from conformance.children import Crew
+
+
+def test_a_stopped_crew_tells_nothing_more():
+    with Crew("runtime_api") as crew:
+        crew.prepare(["scenarios"])
+        crew.stop()
+        with pytest.raises(queue.Empty):
+            crew.next(0)
