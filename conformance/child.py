@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import pytest
 
 import contract_tests
-from conformance.judging import Job, JobRun, function_of
+from conformance.judging import Job, JobRun, marked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,11 +43,7 @@ class Plugin:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Keep the checks of this part."""
-        items[:] = [
-            item
-            for item in items
-            if self.part in ("all", "fuzz" if getattr(function_of(item), "fuzz", False) else "scenarios")
-        ]
+        items[:] = [item for item in items if self.part in ("all", "fuzz" if marked(item, "fuzz") else "scenarios")]
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Run every job that comes, until no more come."""

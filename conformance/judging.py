@@ -84,7 +84,7 @@ class JobRun:
         wanted = None if self.job.rules is None else set(self.job.rules)
         chosen = [item for item in items if wanted is None or wanted & set(rules_of(item))]
         mine, shares = self.job.shard
-        last = [item for item in chosen if getattr(function_of(item), "last", False)]
+        last = [item for item in chosen if marked(item, "last")]
         chosen = [*[item for item in chosen if item not in last][mine::shares], *last]  # those judge each share
         checks = [{"id": self._id(item), "requirements": rules_of(item), "title": title_of(item)} for item in chosen]
         self.emit("collected", checks=checks)
@@ -107,8 +107,8 @@ class JobRun:
         api = RuntimeApi(transport, self.job.api_key)
         services = {"api": api, "clock": clock, "timing": timing, "transport": transport, "states": states}
         services["canary"] = self.canary
-        alone = [item for item in items if getattr(function_of(item), "alone", False)]
-        last = [item for item in items if getattr(function_of(item), "last", False)]
+        alone = [item for item in items if marked(item, "alone")]
+        last = [item for item in items if marked(item, "last")]
         others = [item for item in items if item not in alone and item not in last]
         if "reset" in states.offered:
             await states.set_up("reset", {})
@@ -139,7 +139,7 @@ class JobRun:
 
     def _id(self, item: pytest.Item) -> str:
         mine, _ = self.job.shard
-        again = mine and getattr(function_of(item), "last", False)
+        again = mine and marked(item, "last")
         return f"{check_id(item)}#{mine + 1}" if again else check_id(item)
 
     async def _one(self, item: pytest.Item, services: dict[str, Any], *, reset: bool = False) -> None:
@@ -232,6 +232,11 @@ def check_id(item: pytest.Item) -> str:
 def function_of(item: pytest.Item) -> Any:
     """The check itself, with its marks."""
     return item.obj  # type: ignore[attr-defined]
+
+
+def marked(item: pytest.Item, mark: str) -> bool:
+    """Whether the check has a mark of :mod:`contract_tests.checks`: ``alone``, ``last`` or ``fuzz``."""
+    return getattr(function_of(item), mark, False)
 
 
 def rules_of(item: pytest.Item) -> list[str]:

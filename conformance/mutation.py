@@ -115,9 +115,9 @@ def _judge(
     world = reference.make_world(base_url, mutant=mutant.id)
     states = f"{world}/__control__/provider-states/runtime-api"
     rules = None if whole else list(mutant.rules)
-    parts = ["fuzz"] if mutant.generated else ["scenarios"]
+    part = "fuzz" if mutant.generated else "scenarios"
     suites = Suites(crew, time_limit)
-    suites.run({part: Job(world, key, states, seed, {"sweep": SWEEP}, rules, traffic=False) for part in parts})
+    suites.run({part: Job(world, key, states, seed, {"sweep": SWEEP}, rules, traffic=False)})
     if suites.stopped:
         crew.stop()
     results = judge_rules(openapi.load("runtime-api").register.values(), list(suites.checks.values()))
