@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mock_server.engine import Engine
-from mock_server.faults.edits import both, machine, part, schema_property, set_step, step
+from mock_server.faults.edits import machine, part, schema_property, set_step, several, step
 from mock_server.mutants import Mutant
 from mock_server.store import Change
 
@@ -161,7 +161,7 @@ FAULTS = (
         "revoke.not-locked",
         "switching AI off marks running jobs, not locked ones",
         ("RT-CANCEL-53",),
-        edit=both(
+        edit=several(
             set_step("revoke.active", **{"from": ["running"]}),
             set_step("revoke.finished", **{"from": ["locked", "succeeded", "failed", "cancelled"]}),
         ),
@@ -176,7 +176,7 @@ FAULTS = (
         "revoke.not-retried",
         "switching AI off leaves pending jobs that ran before",
         ("RT-CANCEL-61",),
-        edit=both(
+        edit=several(
             set_step("revoke.pending", when="job.retryCount == 0"),
             set_step("revoke.finished", **{"from": ["pending", "succeeded", "failed", "cancelled"]}),
         ),

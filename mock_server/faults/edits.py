@@ -13,7 +13,7 @@ Document = dict[str, Any]
 
 
 def several(*edits: Callable[[Document], None]) -> Callable[[Document], None]:
-    """One edit after the other."""
+    """Edits that make one fault together, one after the other."""
 
     def edit(document: Document) -> None:
         for change in edits:
@@ -43,16 +43,22 @@ def set_step(id_: str, **values: Any) -> Callable[[Document], None]:
     return edit
 
 
-def put(*path: str, value: Any) -> Callable[[Document], None]:
-    """Replace a value anywhere in the specification."""
+def update(*path: str, values: Document) -> Callable[[Document], None]:
+    """Change keys of an object anywhere in the specification."""
 
     def edit(document: Document) -> None:
         node = document
-        for key in path[:-1]:
+        for key in path:
             node = node[key]
-        node[path[-1]] = value
+        node.update(values)
 
     return edit
+
+
+def put(*path: str, value: Any) -> Callable[[Document], None]:
+    """Replace a value anywhere in the specification."""
+    *parents, name = path
+    return update(*parents, values={name: value})
 
 
 def machine(*path: str, value: Any) -> Callable[[Document], None]:
@@ -62,11 +68,7 @@ def machine(*path: str, value: Any) -> Callable[[Document], None]:
 
 def schema(name: str, **values: Any) -> Callable[[Document], None]:
     """Change keys of a schema, e.g. what it requires."""
-
-    def edit(document: Document) -> None:
-        document["components"]["schemas"][name].update(values)
-
-    return edit
+    return update("components", "schemas", name, values=values)
 
 
 def drop_timer(name: str) -> Callable[[Document], None]:
@@ -80,29 +82,17 @@ def drop_timer(name: str) -> Callable[[Document], None]:
 
 def schema_property(of: str, name: str, **values: Any) -> Callable[[Document], None]:
     """Change the schema of a property."""
-
-    def edit(document: Document) -> None:
-        document["components"]["schemas"][of]["properties"][name].update(values)
-
-    return edit
+    return update("components", "schemas", of, "properties", name, values=values)
 
 
 def poll_list(**values: Any) -> Callable[[Document], None]:
     """Change which jobs a poll lists, and in which order."""
-
-    def edit(document: Document) -> None:
-        document["paths"]["/internal/runtime/jobs/poll"]["post"]["x-list"].update(values)
-
-    return edit
+    return update("paths", "/internal/runtime/jobs/poll", "post", "x-list", values=values)
 
 
 def error(code: str, **values: Any) -> Callable[[Document], None]:
     """Change a row of the error codes."""
-
-    def edit(document: Document) -> None:
-        document["x-errors"][code].update(values)
-
-    return edit
+    return update("x-errors", code, values=values)
 
 
 def drop_property(of: str, *names: str) -> Callable[[Document], None]:
@@ -122,16 +112,6 @@ def first_step(operation: str, **values: Any) -> Callable[[Document], None]:
         document["x-state-machine"]["operations"][operation]["steps"].insert(
             0, {"id": "seeded", "requirements": ["RT-HB-05"], **values}
         )
-
-    return edit
-
-
-def both(*edits: Callable[[Document], None]) -> Callable[[Document], None]:
-    """Several edits that make one fault."""
-
-    def edit(document: Document) -> None:
-        for each in edits:
-            each(document)
 
     return edit
 

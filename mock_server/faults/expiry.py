@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mock_server.faults.edits import both, drop_timer, machine, schema_property, set_step
+from mock_server.faults.edits import drop_timer, machine, schema_property, set_step, several
 from mock_server.mutants import Mutant
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ FAULTS = (
         "timeout.final",
         "a run over its time fails the job although retries remain",
         ("RT-RETRY-03", "RT-SM-20", "RT-TIME-51"),
-        edit=both(
+        edit=several(
             machine("timers", "run-times-out", "to", value="failed"),
             machine("timers", "run-times-out", "set", value=["lapse", "finish", "release"]),
         ),

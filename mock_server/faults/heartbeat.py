@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mock_server.faults.edits import both, first_step, machine, part, set_step
+from mock_server.faults.edits import first_step, machine, part, set_step, several
 from mock_server.mutants import Mutant
 from mock_server.runtime_api import RuntimeApi
 
@@ -110,7 +110,7 @@ FAULTS = (
         "heartbeat.stays-locked",
         "the first heartbeat notes the start, but the status stays locked",
         ("RT-SM-07", "RT-SM-08", "RT-SM-09"),
-        edit=both(
+        edit=several(
             set_step(
                 "heartbeat.first",
                 to=None,
@@ -123,7 +123,7 @@ FAULTS = (
         "heartbeat.revives",
         "the heartbeat of who lost its lock takes the pending job back",
         ("RT-TIME-03", "RT-HB-03"),
-        edit=both(
+        edit=several(
             set_step(
                 "heartbeat.held",
                 require="job.lockedBy == caller && job.status in ['pending', 'locked', 'running']",

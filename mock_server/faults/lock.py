@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from mock_server.engine import Engine
-from mock_server.faults.edits import both, drop_property, machine, part, set_step
+from mock_server.faults.edits import drop_property, machine, part, set_step, several
 from mock_server.mutants import Mutant
 from mock_server.runtime_api import RuntimeApi
 
@@ -145,7 +145,7 @@ FAULTS = (
         "lock.owner-token",
         "lockedBy holds a token made of the caller's name",
         ("RT-LOCK-08", "RT-DB-23"),
-        edit=both(
+        edit=several(
             set_step("lock", set=["renew", {"lockedBy": "'owner:' + caller", "lockedAt": "now"}]),
             machine(
                 "define",

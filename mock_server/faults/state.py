@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from mock_server.engine import Engine
 from mock_server.executor import Outcome
-from mock_server.faults.edits import both, machine, part, put, set_step, step
+from mock_server.faults.edits import machine, part, put, set_step, several, step
 from mock_server.mutants import Mutant
 from mock_server.runtime_api import RuntimeApi
 
@@ -203,7 +203,7 @@ FAULTS = (
         "state.cancelled-again",
         "a revocation cancels jobs that failed",
         ("RT-SM-53", "RT-SM-54"),
-        edit=both(
+        edit=several(
             set_step("revoke.pending", **{"from": ["pending", "failed"]}),
             set_step("revoke.finished", **{"from": ["succeeded", "cancelled"]}),
         ),
