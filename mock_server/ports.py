@@ -27,6 +27,11 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def host_name(authority: str) -> str:
+    """The host of a ``Host`` header without its port, in brackets where it is an IPv6 address."""
+    return authority.rpartition("]")[0] + "]" if authority.startswith("[") else authority.partition(":")[0]
+
+
 def bind(host: str, port: int) -> socket.socket:
     """A listening socket; port 0 picks one. Raises ``OSError``."""
     sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)

@@ -57,7 +57,7 @@ def check(context: click.Context, /, mutant: str | None, **options: Any) -> None
         _nothing_before(context, context.invoked_subcommand)
         return
     rules = selected(options)
-    reports(options)
+    options["reports"] = reports(options["reports"])
     if options["timing"]:
         raise click.UsageError("--timing is for builds with limits of their own; the reference has the contract's")
     if mutant is not None:
@@ -99,7 +99,7 @@ def check(context: click.Context, /, mutant: str | None, **options: Any) -> None
 def runtime_api(base_url: str, api_key: str, provider_states: str | None, **options: Any) -> None:
     """Judge a real build of the Runtime API over HTTP."""
     rules = selected(options)
-    reports(options)
+    options["reports"] = reports(options["reports"])
     base_url, api_key = url("--base-url", base_url), key("--api-key", api_key)
     states = url("--provider-states", provider_states) if provider_states else None
     part = "scenarios" if options["no_fuzz"] else "all"
@@ -203,7 +203,7 @@ def run_checks(
     run = judge(suites, rules, target=target, level=level, seed=seed, began=began, fuzz=fuzz)
     redactor = openapi.load("runtime-api").redactor([api_key])
     click.echo(render(run, redactor), nl=False)
-    for format_, path in reports(options):
+    for format_, path in options["reports"]:
         try:
             path.write_text(REPORTS[format_](run, redactor), encoding="utf-8")
         except OSError as error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,7 +12,7 @@ import click
 from conformance import mutation, reference
 from conformance.cli import config_option
 from conformance.commands.check import interruptible
-from conformance.commands.options import SUITE
+from conformance.commands.options import SUITE, reports
 from mock_server.mutants import registry
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def run_mutants(
 
     Exit status 0 when every fault is found by a rule that it names, 1 otherwise.
     """
-    path = _path(report)
+    reports_ = reports([] if report is None else [report], ["json"])
     faults = mutation.chosen(registry().values(), only)
     if not faults:
         raise click.UsageError(f"--only {' '.join(only)}: no seeded fault has such an id; see `contract mutants list`")
@@ -67,7 +66,7 @@ def run_mutants(
     if whole:
         rules = sum(len(verdict.failed) for verdict in verdicts) / len(verdicts)
         click.echo(f"{rules:.2f} rules fail for a fault on average")
-    if path is not None:
+    for _, path in reports_:
         path.write_text(json.dumps([_row(verdict) for verdict in verdicts], indent=1) + "\n", encoding="utf-8")
     sys.exit(0 if found == len(verdicts) else 1)
 
@@ -94,15 +93,3 @@ def _row(verdict: Verdict) -> dict[str, Any]:
         "problem": verdict.problem,
         "seconds": verdict.seconds,
     }
-
-
-def _path(report: str | None) -> Path | None:
-    if report is None:
-        return None
-    format_, _, name = report.partition("=")
-    if format_ != "json" or not name:
-        raise click.UsageError(f"--report {report}: write json=PATH")
-    path = Path(name)
-    if not path.parent.is_dir():
-        raise click.UsageError(f"--report {report}: the folder {path.parent} does not exist")
-    return path

@@ -17,7 +17,7 @@ from conformance.report.json_report import to_json
 from contract_tests.given import Timing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from openapi import Requirement
 
@@ -85,14 +85,15 @@ def stop_at(rules: list[Requirement], options: dict[str, Any]) -> list[str]:
     return [rule.id for rule in rules if not rule.superseded and options["level"] in ("full", rule.level)]
 
 
-def reports(options: dict[str, Any]) -> list[tuple[str, Path]]:
+def reports(given: Iterable[str], formats: Iterable[str] = REPORTS) -> list[tuple[str, Path]]:
     """Formats and paths of ``--report``. Raises ``click.UsageError`` for one that could not be written."""
     found = []
-    for report in options["reports"]:
+    for report in given:
         format_, _, name = report.partition("=")
         path = Path(name)
-        if format_ not in REPORTS or not name:
-            raise click.UsageError(f"--report {report}: write FORMAT=PATH with one of {', '.join(REPORTS)}")
+        if format_ not in formats or not name:
+            mend = " or ".join(f"{known}=PATH" for known in formats)
+            raise click.UsageError(f"--report {report}: the format is one of {', '.join(formats)}; write {mend}")
         if not path.absolute().parent.is_dir():
             raise click.UsageError(f"--report {report}: the folder {path.parent} does not exist")
         if path.is_dir():

@@ -16,6 +16,7 @@ from mock_server.control.judgement import ControlJudge
 from mock_server.control.snapshots import SnapshotHandlers
 from mock_server.control.verification import VerificationHandlers
 from mock_server.control.worlds import WorldHandlers
+from mock_server.ports import host_name
 from mock_server.provider_states import ProviderStates
 from openapi.problems import nearest
 
@@ -63,7 +64,7 @@ class Guard:
         """Raises :class:`Refusal` FORBIDDEN or UNAUTHORIZED. Health needs no token: container platforms have none."""
         host = headers.get(b"host", b"").decode("latin-1")
         origin = headers.get(b"origin", b"").decode("latin-1")
-        if self.hosts is not None and _name(host) not in self.hosts:
+        if self.hosts is not None and host_name(host) not in self.hosts:
             raise Refusal("FORBIDDEN", "the Host of the request is not this mock's; call it by its own address")
         if origin and origin.partition("://")[2] != host:
             raise Refusal(
@@ -73,11 +74,6 @@ class Guard:
             return
         if not compare_digest(headers.get(b"authorization", b""), b"Bearer " + self.token.encode()):
             raise Refusal("UNAUTHORIZED", "send `Authorization: Bearer <control token>`")
-
-
-def _name(host: str) -> str:
-    """A host without its port."""
-    return host.rpartition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0]
 
 
 class Control:

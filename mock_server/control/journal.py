@@ -81,6 +81,12 @@ def known_code(world: World, code: str | None, location: str) -> None:
     _known(world, code, location, "error code", world.build.contract.errors, HTTPStatus.__members__)
 
 
+def known_status(world: World, status: str | None, location: str) -> None:
+    """Raises :class:`Refusal` for a word that is no status of a job, with the nearest one."""
+    known = world.build.contract.document["components"]["schemas"]["JobStatus"]["enum"]
+    _known(world, status, location, "job status", known, ())
+
+
 def _known(
     world: World, name: str | None, location: str, kind: str, known: Iterable[str], others: Iterable[str]
 ) -> None:

@@ -7,10 +7,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from mock_server.calls import Answer, Refusal
-from mock_server.control.journal import known_code, known_operation
+from mock_server.control.journal import known_code, known_operation, known_status
 from mock_server.journal import SECRET_HEADERS
 from mock_server.verification import Expectation, Outcome, in_order, report
-from openapi.problems import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -112,13 +111,6 @@ def _check_names(world: World, pattern: Mapping[str, Any], location: str) -> Non
         if name.lower().encode() in SECRET_HEADERS and isinstance(wanted, str):
             what = f"{location}/requestHeaders/{name}: its value is a secret, which the journal does not keep"
             raise Refusal("INVALID_REQUEST", f"{what}; write true for any value, false for none")
-
-
-def known_status(world: World, name: str, location: str) -> None:
-    """Raises :class:`Refusal` for a word that is no status of a job."""
-    known = world.build.contract.document["components"]["schemas"]["JobStatus"]["enum"]
-    if name not in known:
-        raise Refusal("INVALID_REQUEST", f"{location}: no job has the status `{name}`; {nearest(name, known)}")
 
 
 def known_method(world: World, name: str, location: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from mock_server.calls import Answer, Refusal
 from mock_server.control.lookup import named, touched
 from mock_server.fault_plans import plans_of
-from mock_server.ports import is_loopback
+from mock_server.ports import host_name, is_loopback
 from mock_server.seed_data import SeedData
 from mock_server.snapshots import Exists
 
@@ -100,7 +100,7 @@ class WorldHandlers:
     def shown(self, world: World, call: Call) -> dict[str, Any]:
         """A world with the URL by which this caller reaches it: its own port where the caller is on this machine."""
         host, listener, port = call.host, self.worlds.listener, world.options.port
-        if port is None or listener is None or not is_loopback(_name(host)):
+        if port is None or listener is None or not is_loopback(host_name(host).strip("[]")):
             return {**world.summary(), "baseUrl": f"http://{self._main(host)}{world.path}"}
         address = f"[{listener.host}]" if ":" in listener.host else listener.host
         return {**world.summary(), "baseUrl": f"http://{address}:{port}"}
@@ -116,8 +116,3 @@ class WorldHandlers:
 
 def _refusal(error: ValueError) -> Refusal:
     return Refusal("CONFLICT" if isinstance(error, Exists) else "INVALID_REQUEST", str(error))
-
-
-def _name(host: str) -> str:
-    """A host without its port and brackets."""
-    return host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
