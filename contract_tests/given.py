@@ -114,18 +114,37 @@ class Given:
         schema = self.unique("schema")
         return replace(await self.job(outputSchemaVersion=schema, **params), schema=schema)
 
+    async def locks(self, job: JobRef, *, by: str = "runtime-a") -> None:
+        """``by`` locks a pending job."""
+        with about("RT-LOCK-03", step="locking a pending job"):
+            await self.api.lock(job, by=by).succeeds()
+
+    async def starts(self, job: JobRef, *, by: str = "runtime-a") -> None:
+        """``by``, which holds the lock, heartbeats for the first time."""
+        with about("RT-HB-05", step="the holder's first heartbeat"):
+            await self.api.heartbeat(job, by=by).succeeds()
+
+    async def completes(self, job: JobRef, *, by: str = "runtime-a", **told: Any) -> None:
+        """``by``, which holds the lock, submits a result; ``told`` as in ``api.result``."""
+        with about("RT-RES-13", step="the holder's result"):
+            await self.api.result(job, by=by, **told).succeeds(201)
+
+    async def fails(self, job: JobRef, *, by: str = "runtime-a", **told: Any) -> Answer:
+        """``by``, which holds the lock, submits a failure; ``told`` as in ``api.fail``."""
+        what = "failure" if told.get("retryable", True) else "final failure"
+        with about("RT-FAIL-10", step=f"the holder's {what}"):
+            return await self.api.fail(job, by=by, **told).succeeds()
+
     async def locked_job(self, by: str = "runtime-a", **params: Any) -> JobRef:
         """A job that ``by`` has locked."""
         job = await self.job(**params)
-        with about("RT-LOCK-03", step="locking a pending job"):
-            await self.api.lock(job, by=by).succeeds()
+        await self.locks(job, by=by)
         return job
 
     async def running_job(self, by: str = "runtime-a", **params: Any) -> JobRef:
         """A job that ``by`` has locked and heartbeated once."""
         job = await self.locked_job(by, **params)
-        with about("RT-HB-05", step="the holder's first heartbeat"):
-            await self.api.heartbeat(job, by=by).succeeds()
+        await self.starts(job, by=by)
         return job
 
     async def cancelled_job(self, **params: Any) -> JobRef:
@@ -138,15 +157,13 @@ class Given:
         """A job whose result ``by`` has submitted, with the hash and the attempt that ``api.result`` sends."""
         job = await self.running_job(by, **params)
         schema = params.get("outputSchemaVersion", "analysis_output_v1")
-        with about("RT-RES-13", step="the holder's result"):
-            await self.api.result(job, by=by, schema=schema).succeeds(201)
+        await self.completes(job, by=by, schema=schema)
         return job
 
     async def failed_job(self, by: str = "runtime-a", **params: Any) -> JobRef:
         """A job that ``by`` has failed for good."""
         job = await self.running_job(by, **params)
-        with about("RT-FAIL-10", step="the holder's final failure"):
-            answer = await self.api.fail(job, by=by, retryable=False).succeeds()
+        answer = await self.fails(job, by=by, retryable=False)
         status = answer.json.get("status", "failed") if answer.response.content else "failed"
         with about("RT-FAIL-08", step="a failure that is not retryable"):
             expect(status != "pending", "a job that failed for good", "it is pending again", "/status")

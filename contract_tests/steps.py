@@ -50,8 +50,7 @@ async def expired_once(given: Given, job: JobRef, rule: str) -> None:
 
 async def runs_out(given: Given, job: JobRef, times: int, shows: Sequence[str]) -> None:
     """Lock and lose the job so many times; after that it stays away, as ``shows`` has it."""
-    with about("RT-LOCK-03", step="locking a pending job"):
-        await given.api.lock(job, by="runtime-0").succeeds()
+    await given.locks(job, by="runtime-0")
     for attempt in range(1, times):
         await given.lapse()
         # that a job comes back at all is judged elsewhere; that it does so often enough, here
@@ -93,8 +92,7 @@ async def second_attempt(given: Given, *, by: str = "runtime-b", **params: Any) 
     with about("RT-FAIL-07", step="the holder's retryable failure"):
         await given.api.fail(job, by="runtime-a", **told).succeeds()
         await given.api.lock(job, by=by).succeeds()
-    with about("RT-HB-05", step="the holder's first heartbeat"):
-        await given.api.heartbeat(job, by=by).succeeds()
+    await given.starts(job, by=by)
     return job
 
 
@@ -130,14 +128,11 @@ async def second_hand_job(given: Given, state: str, **params: Any) -> JobRef:
     if state == "cancelled":
         await given.states.set_up("cancel-job", {"jobId": job.id})
     if state in ("running", "succeeded", "failed"):
-        with about("RT-HB-05", step="the holder's first heartbeat"):
-            await api.heartbeat(job).succeeds()
+        await given.starts(job)
     if state == "succeeded":
-        with about("RT-RES-13", step="the holder's result"):
-            await api.result(job).succeeds(201)
+        await given.completes(job)
     if state == "failed":
-        with about("RT-FAIL-10", step="the holder's final failure"):
-            await api.fail(job, retryable=False).succeeds()
+        await given.fails(job, retryable=False)
     return job
 
 

@@ -148,11 +148,9 @@ async def test_no_timer_revives_a_stopped_job(api: RuntimeApi, given: Given, clo
     """Consent is revoked during attempt 2, its result refused: cancelled, and so it stays as time passes."""
     clock.needs_advance()
     job = await given.running_job("runtime-a")
-    with about("RT-FAIL-10", step="the holder's failure"):
-        await api.fail(job, by="runtime-a").succeeds()
+    await given.fails(job, by="runtime-a")
     await given.comes_back(job, by="runtime-b")
-    with about("RT-HB-05", step="the holder's first heartbeat"):
-        await api.heartbeat(job, by="runtime-b").succeeds()
+    await given.starts(job, by="runtime-b")
     await given.revoke_ai_consent(job.user_id)
     with about("RT-CANCEL-56"):
         await api.result(job, by="runtime-b", attempt=1).fails(409, "JOB_CANCELLED")

@@ -64,13 +64,11 @@ async def lose(given: Given, job: JobRef, by: str, how: str) -> None:
     if how == "lapse":
         await given.lapse()
         return
-    with about("RT-HB-05", step="the holder's first heartbeat"):
-        await given.api.heartbeat(job, by=by).succeeds()
+    await given.starts(job, by=by)
     if how == "timeout":
         await given.clock.advance(SHORT + 2 * given.clock.margin)
     else:
-        with about("RT-FAIL-10", step="the holder's failure"):
-            await given.api.fail(job, by=by).succeeds()
+        await given.fails(job, by=by)
 
 
 COMES_BACK = {"lapse": ("RT-SCHED-10",), "timeout": ("RT-TIME-02",), "failure": ("RT-FAIL-07",)}
@@ -110,12 +108,10 @@ async def test_a_poison_pill_ends_and_others_go_on(api: RuntimeApi, given: Given
     clock.needs_advance()
     pill, healthy = await given.listed_job(maxRetryCount=2), [await given.job() for _ in range(3)]
     for i, other in enumerate(healthy):
-        with about("RT-LOCK-03", step="locking a pending job"):
-            await api.lock(other, by="runtime-well").succeeds()
+        await given.locks(other, by="runtime-well")
         await given.comes_back(pill, by=f"runtime-{i}", shows=("RT-RETRY-05",) if i > 1 else ())
         await api.heartbeat(pill, by=f"runtime-{i}").succeeds()
-        with about("RT-RES-13", step="the holder's result"):
-            await api.result(other, by="runtime-well").succeeds(201)
+        await given.completes(other, by="runtime-well")
         await given.lapse()
     await given.stays_away(pill)
     expect(not await given.offered(pill), "the job is not listed any more", "it is listed")
@@ -130,8 +126,7 @@ async def test_nothing_is_left_of_the_first_attempt(api: RuntimeApi, given: Give
     job = await given.running_job("runtime-a", timeoutSeconds=round(limit))
     await keep_alive(given, job, given.timing.lock / 2)
     if how == "failure":
-        with about("RT-FAIL-10", step="the holder's failure"):
-            await api.fail(job, by="runtime-a", code="MODEL_TIMEOUT").succeeds()
+        await given.fails(job, by="runtime-a", code="MODEL_TIMEOUT")
     else:
         await given.lapse()
     await given.comes_back(job, by="runtime-b")
@@ -141,8 +136,7 @@ async def test_nothing_is_left_of_the_first_attempt(api: RuntimeApi, given: Give
         await api.heartbeat(job, by="runtime-b").succeeds()
         await keep_alive(given, job, limit - given.early(), by="runtime-b")
         await api.heartbeat(job, by="runtime-b").succeeds()
-    with about("RT-RES-13", step="the holder's result"):
-        await api.result(job, by="runtime-b", attempt=1).succeeds(201)
+    await given.completes(job, by="runtime-b", attempt=1)
     row = await given.inspect(job)
     with about("RT-RES-59"):
         expect_fields(row, {"status": "succeeded", "errorCode": None, "errorMessage": None})
@@ -156,14 +150,12 @@ async def test_a_zombie_changes_nothing(api: RuntimeApi, given: Given) -> None:
     job = await given.running_job("runtime-a")
     await given.lapse()
     await given.comes_back(job, by="runtime-b")
-    with about("RT-HB-05", step="the holder's first heartbeat"):
-        await api.heartbeat(job, by="runtime-b").succeeds()
+    await given.starts(job, by="runtime-b")
     with about("RT-RES-53"):
         await api.result(job, by="runtime-a", hash="sha256-of-a").fails(409, "LOCK_NOT_HELD")
     with about("RT-FAIL-50"):
         await api.fail(job, by="runtime-a").fails(409, "LOCK_NOT_HELD")
-    with about("RT-RES-13", step="the holder's result"):
-        await api.result(job, by="runtime-b", hash="sha256-of-b", attempt=1).succeeds(201)
+    await given.completes(job, by="runtime-b", hash="sha256-of-b", attempt=1)
     with about("RT-RES-16", step="another result"):
         await api.result(job, by="runtime-a", hash="sha256-of-a").refused()
     with about("RT-RES-53"):

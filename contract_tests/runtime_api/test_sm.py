@@ -94,13 +94,11 @@ async def test_a_completed_run_is_over(api: RuntimeApi, given: Given, clock: Clo
 
 async def expires(given: Given, job: JobRef, how: str) -> None:
     """Lock the job and let its lock lapse or, once it runs, its time pass."""
-    with about("RT-LOCK-03", step="locking a pending job"):
-        await given.api.lock(job).succeeds()
+    await given.locks(job)
     if how == "lapse":
         await given.lapse()
         return
-    with about("RT-HB-05", step="the holder's first heartbeat"):
-        await given.api.heartbeat(job).succeeds()
+    await given.starts(job)
     await given.clock.advance(SHORT + 2 * given.clock.margin)
 
 

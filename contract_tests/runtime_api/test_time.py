@@ -147,11 +147,9 @@ async def test_an_expiry_forgets_an_older_failure(api: RuntimeApi, given: Given,
     """Attempt 1 failed with a text, attempt 2 expires: `errorMessage` is null or says which limit, not that text."""
     text = "the model said no, in attempt 1"
     job = await given.running_job("runtime-a", timeoutSeconds=600 if how == "lapse" else SHORT)
-    with about("RT-FAIL-10", step="the holder's failure"):
-        await api.fail(job, by="runtime-a", message=text).succeeds()
+    await given.fails(job, by="runtime-a", message=text)
     await given.comes_back(job, by="runtime-b")
-    with about("RT-HB-05", step="the holder's first heartbeat"):
-        await api.heartbeat(job, by="runtime-b").succeeds()
+    await given.starts(job, by="runtime-b")
     await clock.advance((given.timing.lock if how == "lapse" else SHORT) + 2 * clock.margin)
     await given.settles(job, shows=("RT-TIME-04" if how == "lapse" else "RT-TIME-02",))
     came = (await given.inspect(job)).get("errorMessage")
