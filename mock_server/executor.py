@@ -271,6 +271,9 @@ def compile_expression(expression: Expression) -> Callable[[Inputs], Any]:
         case expressions.Field(of, name):
             row = compile_expression(of)
             return lambda inputs: row(inputs).get(name)
+        case expressions.Index(of, at):
+            items_of, index = compile_expression(of), compile_expression(at)
+            return lambda inputs: _item(items_of(inputs), index(inputs))
         case expressions.ListOf(items):
             if all(isinstance(item, expressions.Literal) for item in items):
                 values = [item.value for item in items if isinstance(item, expressions.Literal)]
@@ -288,6 +291,13 @@ def compile_expression(expression: Expression) -> Callable[[Inputs], Any]:
             return lambda inputs: inputs[function](*(value(inputs) for value in values_of))
         case expressions.Binary(sign, left, right):
             return _binary(sign, compile_expression(left), compile_expression(right))
+
+
+def _item(items: list[Any], index: int) -> Any:
+    """An item of a list, counted from 0. Raises ``IndexError`` where there is none; nothing is counted from the end."""
+    if index < 0:
+        raise IndexError(f"an item counted from 0 is asked for at {index}")
+    return items[index]
 
 
 def _binary(sign: str, left: Callable[[Inputs], Any], right: Callable[[Inputs], Any]) -> Callable[[Inputs], Any]:

@@ -221,7 +221,7 @@ class _Analysis:
         rows |= {name: item.entity for name, item in related.items()}
         for node in expressions.walk(text.expression):
             match node:
-                case Name(name) if name not in rows and name not in ("now", "caller", "body", "path", "params"):
+                case Name(name) if name not in rows and name not in self.machine.inputs:
                     yield text.pointer, f"`{name}` is not known here", "use an input, a constant or a definition"
                 case Call(function, _) if function not in self.machine.functions:
                     yield text.pointer, f"`{function}` is no function", "name it under `functions`"
@@ -311,7 +311,7 @@ class _Analysis:
     def decisions(self) -> Iterator[Fault]:
         """Steps that can never decide and triggers that do not always decide, over states x truth of every atom."""
         for trigger in self.machine.triggers():
-            has_row = trigger.find is not None or trigger.each is not None
+            has_row = trigger.find is not None or trigger.each is not None or trigger.kind == "internal"
             states = [name for name, state in self.machine.states.items() if not state.transient] if has_row else [None]
             if trigger.kind == "entering":
                 states = [trigger.name]

@@ -1,7 +1,13 @@
 """The state machine of ``x-state-machine`` as typed values. Nothing here executes it.
 
-The notation is explained at the head of the extension in ``runtime-api.yaml``; its structure is held by
-``machine.schema.json``. :func:`build` turns the text into values and parses every expression.
+The notation is explained at the head of the extension in ``runtime-api.yaml``, what only the hub's machine has at that
+in ``agent-hub.yaml``; its structure is held by ``machine.schema.json``. :func:`build` turns the text into values and
+parses every expression.
+
+Triggers judge ordered steps: ``operations`` are requests, ``actions`` the application's side, ``internal`` ones what
+plain code (a scheduler, a simulated node) does to a row at hand. Time moves a row by ``timers``, which set columns
+themselves or fire an internal trigger. What a change tells to those who follow the row stands as events of states and
+steps.
 """
 
 from __future__ import annotations
@@ -34,6 +40,14 @@ class MachineError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
+class Told:
+    """An event by its name in the stream, told where ``when`` (None: always) is true of the row after the change."""
+
+    name: str
+    when: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
 class State:
     """A state; ``holds`` is true of every row in it (an invariant for checks, nothing is derived from it)."""
 
@@ -41,12 +55,14 @@ class State:
     final: bool
     transient: bool
     holds: Expression | None
+    events: tuple[Told, ...]
+    """What every change into the state tells: the first that fits, at most one."""
     requirements: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A number or list of the protocol; durations are milliseconds in expressions (``seconds`` in the text)."""
+    """A number or list of the protocol. Durations are milliseconds here; the text has seconds, minutes or hours."""
 
     name: str
     value: Any
@@ -97,6 +113,8 @@ class Step:
     answer: int | str | None
     headers: Mapping[str, Expression]
     show: str | None
+    event: str | None
+    """The name of the event that the step tells; only of steps that stay in their state, others tell the state's."""
     requirements: tuple[str, ...]
     pointer: str
 
@@ -113,19 +131,23 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Find:
-    """The row that a trigger is about: by id, answered with ``otherwise`` (an error code) where it does not exist."""
+    """The row that a trigger is about: by id, answered with ``otherwise`` (an error code) where it does not exist.
+
+    A row for which ``where`` (None: always true) is false counts as none.
+    """
 
     id: Expression
+    where: Expression | None
     otherwise: str
 
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """An operation, an action of the application, or the entry into a transient state, with its ordered steps."""
+    """An operation, an action of the application, an entry into a transient state, or what plain code does to a row."""
 
     name: str
     kind: str
-    """``operation``, ``action`` or ``entering``."""
+    """``operation``, ``action``, ``entering`` or ``internal``."""
     find: Find | None
     each: Expression | None
     """For actions on many rows: which rows."""
@@ -138,14 +160,18 @@ class Trigger:
 class Timer:
     """Fires on a row in one of ``sources`` at the first instant (epoch ms) at which it is due.
 
-    ``after`` x is due when now > x, ``at`` x when now >= x; x null: not armed.
+    ``after`` x is due when now > x, ``at`` x when now >= x; x null: not armed. It moves the row to ``to``, or judges
+    the internal trigger ``fires`` on it in the same instant: exactly one of the two is there.
     """
 
     name: str
     sources: tuple[str, ...]
     instant: Expression
     strictly_after: bool
-    to: str
+    to: str | None
+    fires: str | None
+    given: Mapping[str, Any]
+    """The inputs that the fired trigger gets besides ``now``: plain data, ``with`` in the text."""
     set: Mapping[str, Expression]
     set_at: Mapping[str, str]
     requirements: tuple[str, ...]
@@ -157,27 +183,29 @@ class Machine:
     """The whole machine of one entity. Definitions and constants are already replaced in every expression."""
 
     entity: str
+    row: str
+    """The name under which expressions see the row before the step."""
     initial: str
     stamp: str | None
     unique: tuple[str, ...]
     states: Mapping[str, State]
     constants: Mapping[str, Constant]
     definitions: Mapping[str, Expression]
+    inputs: tuple[str, ...]
+    """Names of what plain code hands to expressions besides the row."""
     functions: tuple[str, ...]
+    derived: Mapping[str, Expression]
+    """Values of answers that are computed from the row each time, never stored."""
     related: Mapping[str, Related]
     operations: Mapping[str, Trigger]
     timers: Mapping[str, Timer]
     entering: Mapping[str, Trigger]
     actions: Mapping[str, Trigger]
-
-    @property
-    def row(self) -> str:
-        """The name under which expressions see the row before the step (``job`` of the entity ``Job``)."""
-        return self.entity[0].lower() + self.entity[1:]
+    internal: Mapping[str, Trigger]
 
     def triggers(self) -> Iterator[Trigger]:
         """All triggers with steps."""
-        for group in (self.operations, self.actions, self.entering):
+        for group in (self.operations, self.actions, self.entering, self.internal):
             yield from group.values()
 
     def places(self) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -187,6 +215,13 @@ class Machine:
         yield from ((timer.pointer, timer.requirements) for timer in self.timers.values())
         yield from ((f"/constants/{name}", constant.requirements) for name, constant in self.constants.items())
         yield from ((f"/states/{name}", state.requirements) for name, state in self.states.items())
+
+
+_MILLISECONDS = {"seconds": 1000, "minutes": 60_000, "hours": 3_600_000}
+
+
+def _times(number: int | list[int], unit: int) -> int | list[int]:
+    return [item * unit for item in number] if isinstance(number, list) else number * unit
 
 
 @functools.cache
@@ -220,18 +255,22 @@ class _Builder:
         related = self.related(text.get("related", {}), "/related")
         machine = Machine(
             entity=text["entity"],
+            row=text.get("row", text["entity"][0].lower() + text["entity"][1:]),
             initial=text["initial"],
             stamp=text.get("stamp"),
             unique=tuple(text.get("unique", ())),
             states={name: self.state(name, item or {}) for name, item in text["states"].items()},
             constants=self.constants,
             definitions=self.definitions,
+            inputs=tuple(text.get("inputs", ())),
             functions=tuple(text.get("functions", ())),
+            derived={name: self.expression(item, f"/derived/{name}") for name, item in text.get("derived", {}).items()},
             related=related,
             operations=self.triggers("operation", "operations", related),
             timers={name: self.timer(name, item) for name, item in text.get("timers", {}).items()},
             entering=self.triggers("entering", "entering", related),
             actions=self.triggers("action", "actions", related),
+            internal=self.triggers("internal", "internal", related),
         )
         if self.faults:
             raise MachineError(self.faults)
@@ -263,13 +302,24 @@ class _Builder:
         return self.expression(item[key], f"{pointer}/{key}") if key in item else None
 
     def constant(self, name: str, item: Mapping[str, Any]) -> Constant:
-        value = item["seconds"] * 1000 if "seconds" in item else item["value"]
+        unit = next((unit for unit in _MILLISECONDS if unit in item), None)
+        value = item["value"] if unit is None else _times(item[unit], _MILLISECONDS[unit])
         return Constant(name, value, tuple(item.get("requirements", ())))
 
     def state(self, name: str, item: Mapping[str, Any]) -> State:
-        holds = self.optional(item, "holds", f"/states/{name}")
-        rules = tuple(item.get("requirements", ()))
-        return State(name, bool(item.get("final")), bool(item.get("transient")), holds, rules)
+        pointer = f"/states/{name}"
+        events = (
+            Told(event["name"], self.optional(event, "when", f"{pointer}/events/{i}"))
+            for i, event in enumerate(item.get("events", ()))
+        )
+        return State(
+            name=name,
+            final=bool(item.get("final")),
+            transient=bool(item.get("transient")),
+            holds=self.optional(item, "holds", pointer),
+            events=tuple(events),
+            requirements=tuple(item.get("requirements", ())),
+        )
 
     def related(self, items: Mapping[str, Any], pointer: str) -> dict[str, Related]:
         found = {}
@@ -333,6 +383,7 @@ class _Builder:
                 for name, value in item.get("headers", {}).items()
             },
             show=item.get("show"),
+            event=item.get("event"),
             requirements=tuple(item.get("requirements", ())),
             pointer=pointer,
         )
@@ -345,7 +396,9 @@ class _Builder:
             item = {"steps": item} if kind == "entering" else item
             find = None
             if "find" in item:
-                find = Find(self.expression(item["find"]["id"], f"{pointer}/find/id"), item["find"]["else"])
+                at = f"{pointer}/find"
+                where = self.optional(item["find"], "where", at)
+                find = Find(self.expression(item["find"]["id"], f"{at}/id"), where, item["find"]["else"])
             found[name] = Trigger(
                 name=name,
                 kind=kind,
@@ -366,7 +419,9 @@ class _Builder:
             sources=tuple(item["from"]),
             instant=self.expression(item[key], f"{pointer}/{key}"),
             strictly_after=key == "after",
-            to=item["to"],
+            to=item.get("to"),
+            fires=item.get("fires"),
+            given=item.get("with", {}),
             set=effects,
             set_at=places,
             requirements=tuple(item.get("requirements", ())),

@@ -195,6 +195,19 @@ def case(
         yield from differ(f"{at}: headers.{name}", value, outcome.headers.get(name, NOTHING))
 
 
+@kind
+def retried(spec: Spec, fact: Fact, *, when: str) -> Differences:
+    """Whether a round that ends with this failure leaves a retry to come: always, where it is retriable, or never."""
+    machine = Machine(spec, {})
+    for retriable, expected in ((True, when != "never"), (False, when == "always"), (None, when == "always")):
+        row = {"id": "job_1", "status": "running", "attempt": 1, "maxAttempts": 4, "nextRetryAt": None}
+        report = {"type": fact.id, "message": "m", "retriable": retriable, "result": None}
+        outcome = machine.run("report", row, inputs={"report": report})
+        at = f"{machine.place('report')} ({outcome.step}), retriable {retriable}"
+        yield from differ(f"{at}: job.status", "failed", outcome.row["status"])
+        yield from differ(f"{at}: a retry is to come", expected, outcome.row["nextRetryAt"] is not None)
+
+
 # ---- errors
 
 
