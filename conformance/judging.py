@@ -16,15 +16,16 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-import openapi
 from conformance.drivers.http import DriverError, HttpStates
 from conformance.drivers.none import NoStates
 from conformance.http_transport import HttpTransport
 from conformance.recording import RECORDER, Recorder
+from conformance.systems import find
 from contract_tests.canary import Canary
 from contract_tests.checks import CheckFailed, CheckSkipped, NoAnswer, SetUpFailed, TargetVanished
 from contract_tests.client import RuntimeApi
-from contract_tests.given import Clock, Given, Timing
+from contract_tests.clock import Clock
+from contract_tests.given import Given, Timing
 from contract_tests.reach import Reach
 
 if TYPE_CHECKING:
@@ -46,8 +47,9 @@ LOST = {TargetVanished: 3, NoAnswer: 5}
 
 @dataclass
 class Job:
-    """What the parent asks of a child: to judge one target."""
+    """What the parent asks of a child: to judge one target, a build of ``system`` (its name)."""
 
+    system: str
     base_url: str
     api_key: str
     provider_states: str | None
@@ -73,9 +75,10 @@ class JobRun:
 
     def __init__(self, job: Job, emit: Callable[..., None]) -> None:
         self.job, self.emit = job, emit
-        self.redactor = openapi.load("runtime-api").redactor([job.api_key])
+        contract = find(job.system).contract
+        self.redactor = contract.redactor([job.api_key])
         self.canary = Canary(learn=self.redactor.add)
-        self.reach = Reach(openapi.load("runtime-api"))
+        self.reach = Reach(contract)
         self._lost: str | None = None
         self._in_a_row: tuple[type[Exception] | None, int] = (None, 0)
 
@@ -101,7 +104,9 @@ class JobRun:
         transport = HttpTransport(self.job.base_url, self.job.api_key, heard=self._heard)
         states: ProviderStates = NoStates()
         if self.job.provider_states:
-            states = await asyncio.to_thread(HttpStates, self.job.provider_states, heard=self._heard_state)
+            states = await asyncio.to_thread(
+                HttpStates, self.job.provider_states, self.job.system, heard=self._heard_state
+            )
         timing = Timing(**self.job.timing)
         clock = await _clock(states, timing)
         api = RuntimeApi(transport, self.job.api_key)

@@ -117,7 +117,7 @@ def _judge(
     rules = None if whole else list(mutant.rules)
     part = "fuzz" if mutant.generated else "scenarios"
     suites = Suites(crew, time_limit)
-    suites.run({part: Job(world, key, states, seed, {"sweep": SWEEP}, rules, traffic=False)})
+    suites.run({part: Job("runtime-api", world, key, states, seed, {"sweep": SWEEP}, rules, traffic=False)})
     if suites.stopped:
         crew.stop()
     results = judge_rules(openapi.load("runtime-api").register.values(), list(suites.checks.values()))

@@ -83,21 +83,24 @@ class StateRefused(SetUpFailed):
     """The build refused a state (409): a job that can't be cancelled or rerun."""
 
 
-VALUES: Mapping[str, Mapping[str, type]] = {
-    "job": {"jobId": str, "userId": str},
-    "credential": {"credentialId": str, "userId": str, "apiKey": str},
-    "cancel-job": {"status": str},
-    "rerun-job": {"jobId": str},
-    "advance-time": {"now": int},
+VALUES: Mapping[str, Mapping[str, Mapping[str, type]]] = {
+    "runtime-api": {
+        "job": {"jobId": str, "userId": str},
+        "credential": {"credentialId": str, "userId": str, "apiKey": str},
+        "cancel-job": {"status": str},
+        "rerun-job": {"jobId": str},
+        "advance-time": {"now": int},
+    },
+    "agent-hub": {"node": {"nodeId": str}, "advance-time": {"now": int}},
 }
-"""What a state has to return, by its name; ``now`` is in epoch milliseconds."""
+"""What a state has to return, by the system and its own name; ``now`` is in epoch milliseconds."""
 
 
-def values_of(state: str, values: Any) -> dict[str, Any]:
+def values_of(system: str, state: str, values: Any) -> dict[str, Any]:
     """The values of a state. Raises :class:`~contract_tests.checks.SetUpFailed` where one that it owes is not there."""
     if not isinstance(values, dict):
         raise SetUpFailed(f"provider state {state}: it returned {json.dumps(values)[:200]}, which is no object")
-    for name, kind in VALUES.get(state, {}).items():
+    for name, kind in VALUES[system].get(state, {}).items():
         value = values.get(name)
         if not (is_integer(value) if kind is int else isinstance(value, kind)):
             wanted = {str: "a string", int: "an integer"}[kind]

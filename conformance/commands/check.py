@@ -114,7 +114,7 @@ def job_for(base_url: str, api_key: str, states: str | None, rules: list[Require
     """What a child is to do; ``states`` is the provider-state endpoint, None without."""
     timing = timings(options["timing"])
     seed, examples, traffic = options["seed"], options["fuzz_examples"], bool(options["reports"])
-    return Job(base_url, api_key, states, seed, timing, wanted(rules, options), traffic, examples)
+    return Job("runtime-api", base_url, api_key, states, seed, timing, wanted(rules, options), traffic, examples)
 
 
 def _nothing_before(context: click.Context, target: str) -> None:

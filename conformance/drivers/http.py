@@ -27,13 +27,13 @@ class HttpStates:
     def __init__(
         self,
         url: str,
+        system: str,
         *,
-        system: str = "runtime-api",
         seconds: float = SECONDS,
         heard: Callable[[str, int, bytes], None] | None = None,
     ) -> None:
         """Ask what is offered. ``heard`` is told each answer: state, status, body. Raises :class:`DriverError`."""
-        self.url, self._seconds, self._heard = url, seconds, heard
+        self.url, self._system, self._seconds, self._heard = url, system, seconds, heard
         self._session = requests.Session()
         self._session.trust_env = False  # the build itself is not asked through a proxy, either
         self._session.headers["connection"] = "close"  # a build may drop idle connections between two long waits
@@ -86,7 +86,7 @@ class HttpStates:
             values = None
         if response.status_code != 200 or values is None:
             raise SetUpFailed(f"provider state {state}: {response.status_code} {response.text[:200]}")
-        return values_of(state, values)
+        return values_of(self._system, state, values)
 
     def _record(self, headers: dict[str, str], content: bytes, response: requests.Response | None) -> None:
         recorder = RECORDER.get(None)

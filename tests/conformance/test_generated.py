@@ -34,7 +34,7 @@ def run(base: str, *, rules=None, seed: int = 1, examples: int = 10, states: str
     states = states or f"{base}/__control__/provider-states/runtime-api"
     with Crew("runtime_api") as crew:
         suites = Suites(crew)
-        suites.run({"fuzz": Job(base, KEY, states, seed, {}, rules, fuzz_examples=examples)})
+        suites.run({"fuzz": Job("runtime-api", base, KEY, states, seed, {}, rules, fuzz_examples=examples)})
     assert not suites.problems
     return suites
 
