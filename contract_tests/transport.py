@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from contract_tests.checks import CheckFailed, SetUpFailed, is_integer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,12 @@ class Transport(Protocol):
     async def send_together(self, requests: Sequence[Request]) -> list[Response]:
         """Open a connection for each request, then release all at once; answers in the order of the requests."""
 
+    def listen(self, heard: Callable[[Request, Response, str], None]) -> None:
+        """Tell each answer from here on, with the id of the check that asked."""
+
+    def learn(self, secret: str) -> None:
+        """A secret that no report may show, whenever it was recorded."""
+
     def mark(self, begins: bool) -> None:
         """What is sent from here on repeats the failure on its own; with False, it does not after all."""
 
@@ -77,6 +83,9 @@ class ProviderStates(Protocol):
         Raises :class:`~contract_tests.checks.CheckSkipped` for one that is not offered,
         :class:`StateRefused` for a 409, :class:`~contract_tests.checks.SetUpFailed` for anything else.
         """
+
+    def listen(self, heard: Callable[[str, int, bytes, str], None]) -> None:
+        """Tell each answer from here on: state, status, body, and the id of the check that asked."""
 
 
 class StateRefused(SetUpFailed):
