@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from contract_tests.checks import CheckFailed, SetUpFailed, is_integer
 
@@ -48,6 +48,27 @@ class Response:
             raise CheckFailed("a JSON body", f"{self.status} with {what}") from None
 
 
+class Stream(Protocol):
+    """An answer whose body is read as it comes; header names are lower case. Leaving ``async with`` closes it."""
+
+    status: int
+    headers: Mapping[str, str]
+
+    async def read(self, seconds: float) -> bytes:
+        """What came next, empty at the end of the answer.
+
+        Raises :class:`~contract_tests.checks.Silent` when nothing comes within so many real seconds (reading can go
+        on), :class:`~contract_tests.checks.NoAnswer` when the connection or the framing breaks.
+        """
+
+    async def close(self) -> None:
+        """Give the connection up, as a client does that is no longer interested."""
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(self, *error: object) -> None: ...
+
+
 class Transport(Protocol):
     """Sends requests to the target.
 
@@ -57,6 +78,9 @@ class Transport(Protocol):
 
     async def send(self, request: Request) -> Response:
         """Send one request."""
+
+    async def open(self, request: Request) -> Stream:
+        """Send one request and read no more than the head of its answer; the stream is for its caller to close."""
 
     async def send_together(self, requests: Sequence[Request]) -> list[Response]:
         """Open a connection for each request, then release all at once; answers in the order of the requests."""
