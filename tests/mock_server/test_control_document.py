@@ -56,6 +56,6 @@ def test_refusals_that_any_request_can_meet_are_documented(operation_id):
 
 def test_requests_that_are_objects_are_closed():
     for name, content in contents():
-        if name.endswith(" request") and name != "setUpState request":  # Pact's verifier sends more than we read
+        if name.endswith(" request") and name not in ("setUpState request", "setUpHubState request"):  # Pact's verifier sends more than we read
             schema = CONTRACT.resolve(content["schema"])
             assert schema.get("additionalProperties") is False or "properties" not in schema, name
