@@ -15,8 +15,8 @@ from contract_tests.checks import CheckFailed, Silent, about, expect, is_integer
 from contract_tests.transport import Request, Response, Stream, Transport
 
 BASE = "/v1"
-STREAM_SECONDS = 5.0
-"""Real seconds in which a stream has to begin."""
+REFUSAL_SECONDS = 15.0
+"""Real seconds in which an answer that is no stream has to be whole."""
 WRONGLY_OPEN = 0.2
 """Real seconds of a stream that are shown where there should be none."""
 STREAM_TYPE = "text/event-stream"
@@ -77,7 +77,7 @@ class HubAnswer(Answer):
         """The objects of a list, wherever a build has them: the seed shows no list's shape."""
         body = self.json
         held = body.get("data", body) if isinstance(body, dict) else body
-        lists = [held] if isinstance(held, list) else [held.get(name) for name in ("items", "jobs", "projects")]
+        lists = [held.get(name) for name in ("items", "jobs", "projects")] if isinstance(held, dict) else [held]
         for found in lists:
             if isinstance(found, list) and all(isinstance(entry, dict) for entry in found):
                 return list(found)
@@ -134,7 +134,7 @@ class EventsCall(Call):
         """Whatever comes; of a stream its first moments alone."""
         began = time.monotonic()
         async with await self.transport.open(self.request) as stream:
-            body, ends = b"", began + (WRONGLY_OPEN if is_stream(stream) else 15.0)
+            body, ends = b"", began + (WRONGLY_OPEN if is_stream(stream) else REFUSAL_SECONDS)
             while (left := ends - time.monotonic()) > 0:
                 try:
                     chunk = await stream.read(left)
