@@ -30,12 +30,12 @@ class Clock:
         self.needs_advance()
         return int((await self._states.set_up("advance-time", {"seconds": 0}))["now"])
 
-    async def advance(self, seconds: float) -> int | None:
-        """Let the target's time pass; the instant then, epoch milliseconds, where the target tells it."""
+    async def advance(self, seconds: float) -> None:
+        """Let the target's time pass."""
         if self.advances:
-            return int((await self._states.set_up("advance-time", {"seconds": seconds}))["now"])
-        await asyncio.sleep(max(seconds, 0))
-        return None
+            await self._states.set_up("advance-time", {"seconds": seconds})
+        else:
+            await asyncio.sleep(max(seconds, 0))
 
     async def reach(self, instant: int, rule: str) -> None:
         """Advance to an instant, epoch milliseconds. Only where the clock stands is that exact.

@@ -28,7 +28,11 @@ Script = dict[str, Any]
 
 
 def fails(
-    after: float = 1, *, type: str = "llm_error", retriable: bool = True, **more: Any  # noqa: A002 - the protocol's word
+    after: float = 1,
+    *,
+    type: str = "llm_error",
+    retriable: bool = True,
+    **more: Any,
 ) -> Script:
     """A round that fails after so many seconds; ``more``: message, progress."""
     return {"afterSeconds": after, "result": "failed", "failureType": type, "retriable": retriable, **more}
@@ -80,12 +84,18 @@ async def side_by_side(
     ]
 
 
+async def scripted(given: HubGiven, project: Project, *rounds: Script) -> dict[str, Any]:
+    """The field by which a job of the project runs by a script of its own."""
+    name = given.unique("task")
+    await given.script(project, *rounds, external_id=name)
+    return {"externalId": name}
+
+
 class Since:
     """Time since something was done: ``async with Since(given) as start:`` around the doing.
 
     Where the clock stands instants are exact. Otherwise a margin is kept from them, on the side on which one is, and it
-    is counted from when the doing began, or ended. The first job submitted within starts at the very beginning; each
-    further one has a later ``queuedAt``, by a millisecond at least, and may start then.
+    is counted from when the doing began, or ended.
     """
 
     def __init__(self, given: HubGiven) -> None:
@@ -93,8 +103,7 @@ class Since:
         self._began = self._ended = 0.0
 
     async def __aenter__(self) -> Self:
-        # where the clock stands, jobs submitted before have used up milliseconds to come (HUB-LIST-56)
-        self._began = await (self._clock.advance(1) if self._clock.stands else self._now()) or 0
+        self._began = await self._now()
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -141,6 +150,18 @@ class Since:
             self._clock.needs_advance()
         if seconds > 0:
             await self._clock.advance(seconds)
+
+
+class Started(Since):
+    """Time since jobs were submitted, within: the first one starts at the very beginning, where it can.
+
+    Each further one has a later ``queuedAt``, by a millisecond at least, and may start then.
+    """
+
+    async def __aenter__(self) -> Self:
+        if self._clock.stands:  # jobs that were submitted before have used up milliseconds to come (HUB-LIST-56)
+            await self._clock.advance(1)
+        return await super().__aenter__()
 
 
 async def becomes(

@@ -8,6 +8,7 @@ import pytest
 
 from contract_tests.agent_hub.rounds import (
     Since,
+    Started,
     becomes,
     ends,
     failed_by,
@@ -31,7 +32,7 @@ NEVER_RETRIED = tuple(name for name in REPORTED if name != "llm_error")
 
 async def stays_failed(given: HubGiven, type: str, *rounds: dict[str, Any], **fields: Any) -> None:  # noqa: A002
     """Jobs whose rounds end by a failure of that type after a second stay so, however long one waits."""
-    async with Since(given) as start:
+    async with Started(given) as start:
         jobs = await side_by_side(given, *rounds, **fields)
     await start.reach(1)
     seen = [await becomes(given, job, "failed") for job in jobs]
@@ -95,7 +96,7 @@ async def test_a_model_error_that_is_not_retriable_ends_the_job(given: HubGiven)
 @pytest.mark.parametrize("kind", ["ai", "script"])
 async def test_a_retriable_model_error_is_retried(given: HubGiven, kind: str) -> None:
     """`llm_error` with retriable true: the job runs again by itself, and its success counts."""
-    async with Since(given) as start:
+    async with Started(given) as start:
         [job] = await side_by_side(given, [fails(), ends()], kind=kind)
     await start.reach(1)
     failed_by(await becomes(given, job, "failed"), "llm_error")
@@ -106,7 +107,7 @@ async def test_a_retriable_model_error_is_retried(given: HubGiven, kind: str) ->
 @requirement("HUB-FAIL-02")
 async def test_a_lost_node_is_retried(given: HubGiven) -> None:
     """`node_lost`: the job runs again by itself, whatever else was said of the round."""
-    async with Since(given) as start:
+    async with Started(given) as start:
         jobs = await side_by_side(
             given, [falls_silent(), ends()], [falls_silent(retriable=False), ends()], [falls_silent(0), ends()]
         )
@@ -122,7 +123,7 @@ async def test_a_lost_node_is_retried(given: HubGiven) -> None:
 @requirement("HUB-FAIL-02")
 async def test_a_node_that_went_away_is_lost(given: HubGiven) -> None:
     """A node goes offline with a job in hand: `node_lost`; back again, it runs the job anew when that is due."""
-    async with Since(given) as start:
+    async with Started(given) as start:
         [job] = await side_by_side(given, [ends(600), ends()])
     await start.reach(5)
     async with Since(given) as silence:
@@ -139,7 +140,7 @@ async def test_a_node_that_went_away_is_lost(given: HubGiven) -> None:
 async def test_every_failure_is_of_a_known_type(given: HubGiven) -> None:
     """Nine ways to fail: `failure.type` is one of the nine names each time."""
     rounds = [fails(type=type_, retriable=False) for type_ in REPORTED]
-    async with Since(given) as start:
+    async with Started(given) as start:
         jobs = await side_by_side(given, *rounds, falls_silent(), ends(600))
         [script] = await side_by_side(given, fails(type="script_failed"), kind="script")
     await given.api.cancel(jobs[-1]).succeeds()
@@ -154,7 +155,7 @@ async def test_every_failure_is_of_a_known_type(given: HubGiven) -> None:
 @requirement("HUB-FAIL-10")
 async def test_an_exit_code_is_script_failed(given: HubGiven) -> None:
     """A script that fails, with no more said of it, is `script_failed`."""
-    async with Since(given) as start:
+    async with Started(given) as start:
         [job] = await side_by_side(given, {"afterSeconds": 1, "result": "failed"}, kind="script")
     await start.reach(1)
     failed_by(await becomes(given, job, "failed"), "script_failed")
@@ -163,7 +164,7 @@ async def test_an_exit_code_is_script_failed(given: HubGiven) -> None:
 @requirement("HUB-FAIL-09")
 async def test_a_cancelled_job_is_not_retried(given: HubGiven) -> None:
     """A job that is cancelled between two attempts, while it waits or runs: it never comes back."""
-    async with Since(given) as start:
+    async with Started(given) as start:
         waiting, running = await side_by_side(given, [fails(), ends(600)], [ends(600)])
     await start.reach(1)
     await becomes(given, waiting, "failed")
@@ -181,7 +182,7 @@ async def test_a_cancelled_job_is_not_retried(given: HubGiven) -> None:
 async def test_a_round_has_25_minutes(given: HubGiven) -> None:
     """kind ai: a round that hangs, or would end later, is `timeout` after 25 minutes, and not retried."""
     given.clock.needs_advance()
-    async with Since(given) as start:
+    async with Started(given) as start:
         jobs = await side_by_side(given, hangs(), ends(AI_LIMIT + 60), fails(AI_LIMIT + 60))
     await start.before(AI_LIMIT)
     for job in jobs:
@@ -202,7 +203,7 @@ async def test_each_attempt_has_its_own_25_minutes(given: HubGiven) -> None:
     """Attempt 1 took 20 minutes and is retried: attempt 2 has the whole limit again, and no more."""
     given.clock.needs_advance()
     first, backoff = 1200, given.timing.backoff[0]
-    async with Since(given) as start:
+    async with Started(given) as start:
         good, bad = await side_by_side(given, [fails(first), ends(first)], [fails(first), hangs()])
     second = first + backoff
     await start.reach(second + first)
@@ -218,7 +219,7 @@ async def test_a_script_has_its_own_limit(given: HubGiven) -> None:
     """kind script: over `timeoutSeconds` it is `timeout`, from 1 to 300; one that ends in time is done."""
     given.clock.needs_advance()
     limits = (1, 300)
-    async with Since(given) as start:
+    async with Started(given) as start:
         jobs = await side_by_side(
             given,
             *(script for limit in limits for script in (hangs(), ends(limit + 5), ends(limit - 0.5))),

@@ -8,11 +8,12 @@ import pytest
 
 from contract_tests.agent_hub.rounds import (
     Since,
+    Started,
     becomes,
     ends,
     failed_by,
-    failure,
     fails,
+    failure,
     falls_silent,
     hangs,
     is_still,
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 
 @requirement("HUB-FAIL-50")
 async def test_silence_of_30_seconds_loses_the_job(given: HubGiven) -> None:
-    """A node that goes offline: its jobs run on for 30 s, and are `node_lost` then, whatever the round is going to be."""
-    async with Since(given) as start:
+    """A node that goes offline: its jobs run on for 30 s and are `node_lost` then, whatever the rounds are."""
+    async with Started(given) as start:
         jobs = await side_by_side(given, ends(600), hangs(), ends(7), fails(7))
     await start.reach(5)
     async with Since(given) as silence:
@@ -43,7 +44,7 @@ async def test_silence_of_30_seconds_loses_the_job(given: HubGiven) -> None:
 @requirement("HUB-FAIL-50")
 async def test_a_round_that_falls_silent_is_lost(given: HubGiven) -> None:
     """A round whose node says nothing more: running for 30 s more, then `node_lost`; other rounds there go on."""
-    async with Since(given) as start:
+    async with Started(given) as start:
         lost, other = await side_by_side(given, falls_silent(3), ends(100))
     await start.before(3 + given.timing.node_lost)
     await becomes(given, lost, "running")
@@ -55,7 +56,7 @@ async def test_a_round_that_falls_silent_is_lost(given: HubGiven) -> None:
 @requirement("HUB-FAIL-50")
 async def test_a_silent_node_reports_no_timeout(given: HubGiven) -> None:
     """The round's limit passes while the node is silent: `node_lost` 30 s after it fell silent, not `timeout`."""
-    async with Since(given) as start:
+    async with Started(given) as start:
         by_script, by_node = await side_by_side(given, falls_silent(2), hangs(), kind="script", timeoutSeconds=5)
     await start.exactly(2)
     async with Since(given) as silence:
@@ -73,7 +74,7 @@ async def test_what_comes_too_late_is_dropped(given: HubGiven) -> None:
     """Back after 30 s: what the lost rounds had to report changes nothing, neither now nor in the next attempt."""
     given.clock.needs_advance()
     node_lost, backoff = given.timing.node_lost, given.timing.backoff[0]
-    async with Since(given) as start:
+    async with Started(given) as start:
         jobs = await side_by_side(
             given, [ends(20), ends(300)], [fails(20, type="engine_error"), ends(300)], [fails(20), ends(300)]
         )
@@ -96,7 +97,7 @@ async def test_what_comes_too_late_is_dropped(given: HubGiven) -> None:
 @requirement("HUB-FAIL-51")
 async def test_a_node_that_is_back_in_time_goes_on(given: HubGiven) -> None:
     """Back just before 30 s have passed: the same attempt goes on and ends when it would have ended."""
-    async with Since(given) as start:
+    async with Started(given) as start:
         [job] = await side_by_side(given, [ends(60), ends(600)])
     await start.reach(2)
     before = await becomes(given, job, "running")
@@ -117,7 +118,7 @@ async def test_silences_are_not_added(given: HubGiven) -> None:
     """Two silences, each shorter than 30 s, together longer: the job goes on; the third, of 30 s, loses it."""
     given.clock.needs_advance()
     node_lost = given.timing.node_lost
-    async with Since(given) as start:
+    async with Started(given) as start:
         [job] = await side_by_side(given, ends(600))
     node = job.project.node
     await start.reach(1)
@@ -143,7 +144,7 @@ async def test_silences_are_not_added(given: HubGiven) -> None:
 @pytest.mark.parametrize("kind", ["ai", "script"])
 async def test_reports_that_waited_arrive(given: HubGiven, kind: str) -> None:
     """Rounds end while their node is silent: nothing shows, and with the node their reports come."""
-    async with Since(given) as start:
+    async with Started(given) as start:
         good, bad, retried = jobs = await side_by_side(
             given,
             ends(10, summary="all is well"),
@@ -176,7 +177,7 @@ async def test_reports_that_waited_arrive(given: HubGiven, kind: str) -> None:
 async def test_progress_that_waited_arrives(given: HubGiven) -> None:
     """Progress that a silent node had to report shows when it is back, and the round goes on."""
     told = [{"atSeconds": 3, "toolCalls": 3}, {"atSeconds": 9, "toolCalls": 9, "lastActivity": "reads"}]
-    async with Since(given) as start:
+    async with Started(given) as start:
         [job] = await side_by_side(given, ends(200, progress=told))
     await start.reach(5)
     async with Since(given) as silence:
@@ -197,7 +198,7 @@ async def test_progress_that_waited_arrives(given: HubGiven) -> None:
 @requirement("HUB-FAIL-52")
 async def test_a_timeout_that_waited_arrives(given: HubGiven) -> None:
     """The round's limit passed while the node was silent, and it is back in time: `timeout`; in time is in time."""
-    async with Since(given) as start:
+    async with Started(given) as start:
         hung, late, good = await side_by_side(given, hangs(), ends(12), ends(8), kind="script", timeoutSeconds=10)
     await start.reach(5)
     async with Since(given) as silence:
