@@ -30,7 +30,7 @@ Script = dict[str, Any]
 def fails(
     after: float = 1,
     *,
-    type: str = "llm_error",
+    type: str = "llm_error",  # noqa: A002 - the word of the protocol
     retriable: bool = True,
     **more: Any,
 ) -> Script:
@@ -165,7 +165,7 @@ class Started(Since):
 
 
 async def becomes(
-    given: HubGiven, job: Identified, *statuses: str, rules: Sequence[str] = (), **wanted: Any
+    given: HubGiven, job: Identified | str, *statuses: str, rules: Sequence[str] = (), **wanted: Any
 ) -> dict[str, Any]:
     """The detail of a job that is due to have one of these statuses by now, and fields as ``wanted``.
 
