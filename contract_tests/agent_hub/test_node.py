@@ -70,7 +70,6 @@ async def test_a_job_runs_on_the_node_that_was_named(api: HubApi, given: HubGive
     async with Started(given) as start:
         answer = await given.accepted(*(item(place, nodeId=place.node.id) for place in (here, there)))
     ids = job_ids(answer)
-    await start.reach(1)
     await start.reach(1 + given.timing.backoff[0] + 0.5)
     for id_, place in zip(ids, (here, there), strict=True):
         expect_fields(await given.detail(id_), {"nodeId": place.node.id, "nodeLabel": place.node.label}, "/data")

@@ -165,6 +165,20 @@ async def test_whatever_frees_a_project_starts_the_next(api: HubApi, given: HubG
     expect(begins == over * 1000, f"a start after {over:g} s", f"{begins} ms", "/data/startedAt")
 
 
+@requirement("HUB-NODE-53")
+async def test_the_end_of_a_cancelled_round_frees_the_project(api: HubApi, given: HubGiven) -> None:
+    """A running job is cancelled: the next one runs when its round is over, at the latest."""
+    project = await given.project()
+    async with Started(given) as start:
+        first = await given.job(project, **await scripted(given, project, ends(3)))
+        second = await given.job(project, **await scripted(given, project, ends(600)))
+    await start.reach(1)
+    with about("HUB-CANCEL-01", step="cancelling a running job"):
+        await api.cancel(first).succeeds()
+    await start.reach(3.2)
+    await becomes(given, second, "running")
+
+
 @requirement("HUB-NODE-54")
 @pytest.mark.parametrize("priority", [0, 5])
 async def test_the_oldest_runs_first(given: HubGiven, priority: int) -> None:
