@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from mock_server import fault_layer
+from mock_server import fault_layer, pages
 from mock_server.app import EXCHANGE, Sender
 from mock_server.calls import Answer, Exchange
 from mock_server.control import BASE_PATH, Control, Guard
@@ -52,6 +52,9 @@ class Server:
         try:
             if path.startswith(BASE_PATH + "/"):
                 await self.control.api.asgi(scope, receive, send)
+                return
+            if path.startswith(pages.BASE_PATH + "/"):
+                await pages.serve(scope, send)
                 return
             try:
                 if world.faults.active:
