@@ -157,7 +157,7 @@ def test_a_broken_stream_is_taken_up_again_with_growing_waits(server, still, bro
     stream = server.stream()
     assert stream.headers["Last-Event-ID"] == "7"
     expect(status(still)).to_have_text("Following.")
-    stream.send("id: 8\nevent: job.progress\ndata: {}\n读".encode()[:-1])  # an event without its end is none
+    stream.send("id: 8\nevent: job.progress\ndata: {}\nda读".encode()[:-1])  # an event without its end is none
     stream.end()
     expect(status(still)).to_have_text("The stream ended before the job did; connecting again in 4 s.")
     still.clock.run_for(4000)
