@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-import contract_tests
+from conformance.systems import SYSTEMS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from conformance.systems import System
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,16 +22,17 @@ class Listed:
     fuzz: bool
 
 
-def checks_by_rule(suite: str = "runtime_api") -> dict[str, list[Listed]]:
-    """The checks of each rule."""
+def checks_by_rule(systems: Iterable[System] = SYSTEMS) -> dict[str, list[Listed]]:
+    """The checks of each rule in the suites of these systems."""
     found: dict[str, list[Listed]] = {}
-    for path in sorted((Path(contract_tests.__file__).parent / suite).glob("test_*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.AsyncFunctionDef) and node.name.startswith("test_"):
-                name = f"{path.stem.removeprefix('test_')}.{node.name.removeprefix('test_')}"
-                fuzz = any(isinstance(mark, ast.Name) and mark.id == "fuzz" for mark in node.decorator_list)
-                for id_ in _ids(node):
-                    found.setdefault(id_, []).append(Listed(name, fuzz))
+    for system in systems:
+        for path in sorted(system.folder.glob("test_*.py")):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.AsyncFunctionDef) and node.name.startswith("test_"):
+                    fuzz = any(isinstance(mark, ast.Name) and mark.id == "fuzz" for mark in node.decorator_list)
+                    check = Listed(system.check_id(path, node.name), fuzz)
+                    for id_ in _ids(node):
+                        found.setdefault(id_, []).append(check)
     return found
 
 

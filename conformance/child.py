@@ -12,14 +12,11 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import pytest
 
-import contract_tests
 from conformance.judging import Job, JobRun, marked
+from conformance.systems import FUZZ_FILES, find
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-FUZZ_FILES = "test_fuzz*.py"
-"""Where the checks that generate their requests stand."""
 
 
 class Plugin:
@@ -57,20 +54,21 @@ class Plugin:
 
 
 def main() -> int:
-    """Run the jobs that stand on standard input, a line each: ``python -m conformance.child SUITE PART``.
+    """Run the jobs that stand on standard input, a line each: ``python -m conformance.child SYSTEM PART``.
 
     Events go to standard output.
     """
     name, part = sys.argv[1:]
     events = sys.stdout
     sys.stdout = sys.stderr
-    suite = Path(contract_tests.__file__).parent / name
+    suite = find(name).folder
     ini = Path(__file__).with_name("suites.ini")
     arguments = ["-c", str(ini), "--rootdir", str(suite), "-p", "no:cacheprovider"]
     arguments += ["-p", "no:terminal", "--import-mode=importlib"]
     if part == "scenarios":
         arguments.append(f"--ignore-glob=*/{FUZZ_FILES}")  # importing a generator takes longer than many checks
-    arguments += map(str, suite.glob(FUZZ_FILES)) if part == "fuzz" else [str(suite)]
+    files = list(suite.glob(FUZZ_FILES)) if part == "fuzz" else []
+    arguments += map(str, files or [suite])
     return int(pytest.main(arguments, plugins=[Plugin(part, sys.stdin, events)]))
 
 

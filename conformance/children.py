@@ -19,21 +19,24 @@ if TYPE_CHECKING:
     from conformance.judging import Job
 
 Event = dict[str, Any]
+Place = tuple[str, str]
+"""A system's name and a part of its suite; what follows a ``#`` tells children of the same part apart."""
 
 
 class Child:
-    """One child process with a part of a suite: ``scenarios``, ``fuzz`` or ``all``. It takes job after job."""
+    """One child process with a part of a system's suite: ``scenarios``, ``fuzz`` or ``all``. It takes job after job."""
 
-    def __init__(self, suite: str, part: str, events: queue.Queue[tuple[Child, Event | None]]) -> None:
+    def __init__(self, place: Place, events: queue.Queue[tuple[Child, Event | None]]) -> None:
         """Begin to collect; what it tells goes to ``events``, None when it has ended."""
         environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONWARNINGS": "ignore"}
         self._scratch = tempfile.TemporaryDirectory(prefix="contract-")
         environment["HYPOTHESIS_STORAGE_DIRECTORY"] = self._scratch.name  # nothing is left in the caller's folder
         for name in ("PYTEST_ADDOPTS", "PYTEST_PLUGINS"):
             environment.pop(name, None)
-        self.part = part
+        self.system, part = place[0], place[1].partition("#")[0]
+        self.name = f"{part} of {self.system}"
         self.process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-            python("conformance.child", suite, part),
+            python("conformance.child", self.system, part),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -85,12 +88,11 @@ class Child:
 
 
 class Crew:
-    """The children of one suite, one for each part; they can take job after job. Ends them when it is left."""
+    """Children, one for each part of a system's suite; they can take job after job. Ends them when it is left."""
 
-    def __init__(self, suite: str) -> None:
-        self.suite = suite
+    def __init__(self) -> None:
         self._events: queue.Queue[tuple[Child, Event | None]] = queue.Queue()
-        self._children: dict[str, Child] = {}
+        self._children: dict[Place, Child] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -98,20 +100,18 @@ class Crew:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def prepare(self, parts: Iterable[str]) -> None:
-        """Start children for parts that have none, so that they have collected by the time that they get their jobs.
-
-        What follows a ``#`` tells children of the same part apart.
-        """
+    def prepare(self, places: Iterable[Place]) -> None:
+        """Start children for parts that have none, so that they have collected by the time that they get their jobs."""
         with held_back():
-            for part in parts:
-                if part not in self._children:
-                    self._children[part] = Child(self.suite, part.partition("#")[0], self._events)
+            for place in places:
+                if place not in self._children:
+                    self._children[place] = Child(place, self._events)
 
     def send(self, part: str, job: Job) -> Child:
-        """Give a job to the child of a part."""
-        self.prepare([part])
-        child = self._children[part]
+        """Give a job to the child of a part of its system's suite."""
+        place = (job.system, part)
+        self.prepare([place])
+        child = self._children[place]
         child.send(job)
         return child
 

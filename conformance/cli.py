@@ -63,7 +63,7 @@ class Contract(click.Group):
 )
 @click.pass_context
 def contract(context: click.Context, config: Path | None) -> None:
-    """The executable contract of the Runtime API: serve it, judge builds by it, read its rules.
+    """The executable contract of the Runtime API and the Agent Hub: serve it, judge builds by it, read its rules.
 
     Exit status: 0 conformant, 1 not conformant, 2 wrong usage or configuration, 3 inconclusive.
     """

@@ -10,49 +10,45 @@ import asyncio
 import inspect
 import json
 import time
-from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-import openapi
 from conformance.drivers.http import DriverError, HttpStates
 from conformance.drivers.none import NoStates
-from conformance.http_transport import HttpTransport
-from conformance.recording import RECORDER, Recorder
-from contract_tests.canary import Canary
+from conformance.http_transport import HttpTransport, closing_streams
+from conformance.recording import CHECK, RECORDER, Recorder
+from conformance.systems import find
 from contract_tests.checks import CheckFailed, CheckSkipped, NoAnswer, SetUpFailed, TargetVanished
-from contract_tests.client import RuntimeApi
-from contract_tests.given import Clock, Given, Timing
-from contract_tests.reach import Reach
+from contract_tests.clock import Clock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import pytest
 
-    from contract_tests.transport import ProviderStates, Request, Response
+    from contract_tests.transport import ProviderStates, Transport
 
 FUZZ_EXAMPLES = 10
 """Random requests of each operation, valid and invalid ones, beyond the boundaries of its schemas."""
 MAX_WAITING = 300
 """Checks that wait side by side, at most."""
-CHECK: ContextVar[str] = ContextVar("check", default="")
-"""The check that is running."""
 LOST = {TargetVanished: 3, NoAnswer: 5}
 """After so many checks in a row that ended so, the others are not tried: each would wait for its own time limit."""
 
 
 @dataclass
 class Job:
-    """What the parent asks of a child: to judge one target."""
+    """What the parent asks of a child: to judge one target, a build of ``system`` (its name)."""
 
+    system: str
     base_url: str
-    api_key: str
+    settings: dict[str, Any]
+    """What else the suite has to know of the target, its secrets above all: fields of its ``Settings``."""
     provider_states: str | None
     seed: int
-    timing: dict[str, float] = field(default_factory=dict)
+    timing: dict[str, float | list[float]] = field(default_factory=dict)
     rules: list[str] | None = None
     traffic: bool = True
     """Whether exchanges and commands of checks that passed are told, too: for reports, which cost time to prepare."""
@@ -61,21 +57,21 @@ class Job:
     """Which share of the checks, from 0, of how many: shares are judged side by side, each on a world of its own."""
 
     def to_json(self) -> str:
-        """For the child's standard input: never on a command line, where it would show."""
+        """For the child's standard input: never on a command line, where secrets would show."""
         return json.dumps(asdict(self))
 
 
 class JobRun:
-    """A job at work; what it learns (secrets, reach, a target that is gone) is its own.
+    """A job at work; what it learns (secrets, a target that is gone) is its own.
 
     ``emit`` tells the parent the name of an event and its fields.
     """
 
     def __init__(self, job: Job, emit: Callable[..., None]) -> None:
         self.job, self.emit = job, emit
-        self.redactor = openapi.load("runtime-api").redactor([job.api_key])
-        self.canary = Canary(learn=self.redactor.add)
-        self.reach = Reach(openapi.load("runtime-api"))
+        self.system = find(job.system)
+        self.redactor = self.system.redactor(job.settings)
+        self._suite = self.system.services()
         self._lost: str | None = None
         self._in_a_row: tuple[type[Exception] | None, int] = (None, 0)
 
@@ -93,20 +89,25 @@ class JobRun:
         except (DriverError, SetUpFailed) as error:
             self.emit("broken", message=self.redactor.text(str(error)))
             return
-        if self.reach.requests:
-            self.emit("reach", reach=self.reach.as_data())
         self.emit("end")
 
     async def _run(self, items: list[pytest.Item]) -> None:
-        transport = HttpTransport(self.job.base_url, self.job.api_key, heard=self._heard)
+        job, system = self.job, self.system
+        transport = HttpTransport(job.base_url, system.variables(job.settings), redactor=self.redactor)
         states: ProviderStates = NoStates()
-        if self.job.provider_states:
-            states = await asyncio.to_thread(HttpStates, self.job.provider_states, heard=self._heard_state)
-        timing = Timing(**self.job.timing)
-        clock = await _clock(states, timing)
-        api = RuntimeApi(transport, self.job.api_key)
-        services = {"api": api, "clock": clock, "timing": timing, "transport": transport, "states": states}
-        services["canary"] = self.canary
+        if job.provider_states:
+            states = await asyncio.to_thread(HttpStates, job.provider_states, system.name)
+        timing = system.timing_class(**{name: _number(value) for name, value in job.timing.items()})
+        clock = await measured(states, timing.sweep)
+        settings = self._suite.Settings(**job.settings)
+        async with self._suite.open_services(transport, states, clock, timing, settings) as services:
+            await self._checks(items, services)
+            reach = services.get("reach")
+            if reach is not None and reach.requests:
+                self.emit("reach", reach=reach.as_data())
+
+    async def _checks(self, items: list[pytest.Item], services: dict[str, Any]) -> None:
+        states, clock = services["states"], services["clock"]
         alone = [item for item in items if marked(item, "alone")]
         last = [item for item in items if marked(item, "last")]
         others = [item for item in items if item not in alone and item not in last]
@@ -131,16 +132,11 @@ class JobRun:
 
         await asyncio.gather(*(waiting(item) for item in items))
 
-    def _heard(self, request: Request, response: Response) -> None:
-        self.canary.heard(request, response, CHECK.get())
-
-    def _heard_state(self, state: str, status: int, content: bytes) -> None:
-        self.canary.heard_state(state, status, content, CHECK.get())
-
     def _id(self, item: pytest.Item) -> str:
         mine, _ = self.job.shard
         again = mine and marked(item, "last")
-        return f"{check_id(item)}#{mine + 1}" if again else check_id(item)
+        id_ = self.system.check_id(item.path, item.name)
+        return f"{id_}#{mine + 1}" if again else id_
 
     async def _one(self, item: pytest.Item, services: dict[str, Any], *, reset: bool = False) -> None:
         """Run one check and tell how it ended."""
@@ -150,7 +146,7 @@ class JobRun:
         CHECK.set(id_)
         self.emit("started", id=id_)
         random = Random(f"{self.job.seed}:{id_}")  # noqa: S311 - names, not secrets
-        given = Given(services["api"], services["states"], services["clock"], services["timing"], random)
+        given = self._suite.given_for(services, random)
         outcome: dict[str, Any] = {"status": "passed", "message": None}
         began = time.monotonic()
         ended: type[Exception] | None = None
@@ -158,8 +154,9 @@ class JobRun:
             self._not_lost()
             if reset:  # where it is not offered, jobs of others would be taken for a fault of the build
                 await services["states"].set_up("reset", {})
-            own = {"given": given, "seed": self.job.seed, "examples": self.job.fuzz_examples, "reach": self.reach}
-            await self._call(item, {**services, **own})
+            own = {"given": given, "seed": self.job.seed, "examples": self.job.fuzz_examples}
+            async with closing_streams():
+                await self._call(item, {**services, **own})
         except CheckFailed as failure:
             ended = type(failure)
             details: dict[str, Any] = {
@@ -196,14 +193,14 @@ class JobRun:
             commands=recorder.commands if told else [],
             **self.redactor.data(outcome),
         )
-        await self._count(ended, services["api"])
+        await self._count(ended, services["transport"])
 
     def _not_lost(self) -> None:
         if self._lost:
             raise SetUpFailed(self._lost)
 
-    async def _count(self, ended: type[Exception] | None, api: RuntimeApi) -> None:
-        """Give the target up when one check after the other got no answer and a plain poll gets none, either."""
+    async def _count(self, ended: type[Exception] | None, transport: Transport) -> None:
+        """Give the target up when one check after the other got no answer and a plain request gets none, either."""
         kind = next((kind for kind in LOST if ended and issubclass(ended, kind)), None)
         last, times = self._in_a_row
         self._in_a_row = (kind, times + 1 if kind is last else 1)
@@ -211,22 +208,19 @@ class JobRun:
             return
         self._in_a_row = (None, 0)
         try:
-            await api.poll()
+            await transport.send(self.system.probe(self.job.settings))
         except (TargetVanished, NoAnswer) as gone:
             self._lost = f"the target was given up, {LOST[kind]} checks in a row got no answer: {gone}"
 
-    @staticmethod
-    async def _call(item: pytest.Item, services: dict[str, Any]) -> None:
+    async def _call(self, item: pytest.Item, services: dict[str, Any]) -> None:
         function = function_of(item)
         parameters = getattr(item, "callspec", None)
-        values = {**services, **(parameters.params if parameters else {})}
         names = inspect.signature(function).parameters
+        for name in names:
+            if name in services and services[name] is None:
+                raise CheckSkipped(self.system.lacking.get(name, f"needs {name}, which this target has not"))
+        values = {**services, **(parameters.params if parameters else {})}
         await function(**{name: values[name] for name in names})
-
-
-def check_id(item: pytest.Item) -> str:
-    """``lock.locks_for_60_seconds`` of ``test_lock.py::test_locks_for_60_seconds``, with its parameters."""
-    return f"{item.path.stem.removeprefix('test_')}.{item.name.removeprefix('test_')}"
 
 
 def function_of(item: pytest.Item) -> Any:
@@ -256,13 +250,20 @@ def _place(error: BaseException) -> str:
     return f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}" if trace else "?"
 
 
-async def _clock(states: ProviderStates, timing: Timing) -> Clock:
-    """Two reads of the clock 50 ms apart tell whether it stands, or at which rate it runs."""
-    clock = Clock(states, rate=1, grace=timing.sweep)
+def _number(value: float | list[float]) -> float | tuple[float, ...]:
+    return tuple(value) if isinstance(value, list) else value
+
+
+async def measured(states: ProviderStates, sweep: float) -> Clock:
+    """The target's clock: two reads 50 ms apart tell whether it stands, or at which rate it runs.
+
+    ``sweep``: within how many real seconds a build does by itself what is due.
+    """
+    clock = Clock(states, rate=1, grace=sweep)
     if not clock.advances:
         return clock
     first, began = await clock.now(), time.monotonic()
     await asyncio.sleep(0.05)
     second, passed = await clock.now(), time.monotonic() - began
     rate = (second - first) / 1000 / passed
-    return Clock(states, rate=0 if second == first else rate, grace=timing.sweep)
+    return Clock(states, rate=0 if second == first else rate, grace=sweep)

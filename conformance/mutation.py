@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import queue
-import secrets
 import threading
 import time
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import openapi
 from conformance import reference
 from conformance.children import Crew
 from conformance.judging import Job
 from conformance.results import judge_rules
 from conformance.runner import Suites
+from conformance.systems import SYSTEMS, system_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from mock_server.mutants import Mutant
 
@@ -51,12 +50,12 @@ class Verdict:
 
 
 def run(
-    mutants: Sequence[Mutant], *, suite: str, workers: int, whole: bool = False, seed: int = 1, time_limit: float = 60
+    mutants: Sequence[Mutant], *, workers: int, whole: bool = False, seed: int = 1, time_limit: float = 60
 ) -> Iterator[Verdict]:
-    """Judge each fault, in the order in which they are done.
+    """Judge each fault by the suite of the system whose rules it names, in the order in which they are done.
 
-    ``whole`` runs every check, otherwise those that answer for the rules that the fault names. ``time_limit``: seconds
-    for one fault. Raises :class:`conformance.reference.ReferenceFailed`.
+    ``whole`` runs every check of it, otherwise those that answer for the rules that the fault names. ``time_limit``:
+    seconds for one fault. Raises :class:`conformance.reference.ReferenceFailed`.
     """
     todo: queue.SimpleQueue[Mutant] = queue.SimpleQueue()
     for mutant in mutants:
@@ -65,7 +64,7 @@ def run(
     stop = threading.Event()
     count = min(workers, len(mutants))
     threads = [
-        threading.Thread(target=_work, args=(todo, done, stop, suite, whole, seed, time_limit), daemon=True)
+        threading.Thread(target=_work, args=(todo, done, stop, whole, seed, time_limit), daemon=True)
         for _ in range(count)
     ]
     for thread in threads:
@@ -89,17 +88,17 @@ def _work(
     todo: queue.SimpleQueue[Mutant],
     done: queue.SimpleQueue[Verdict | BaseException | None],
     stop: threading.Event,
-    suite: str,
     whole: bool,
     seed: int,
     time_limit: float,
 ) -> None:
-    key = f"key-{secrets.token_hex(8)}"
+    settings = {system.name: system.made_up() for system in SYSTEMS}
+    variables = reference.variables((system, settings[system.name]) for system in SYSTEMS)
     try:
-        with Crew(suite) as crew, reference.serve(key, "--clock", "manual") as base_url:
+        with Crew() as crew, reference.serve(variables, "--clock", "manual") as base_url:
             while not stop.is_set():
                 mutant = todo.get_nowait()
-                done.put(_judge(mutant, crew, base_url, key, whole=whole, seed=seed, time_limit=time_limit))
+                done.put(_judge(mutant, crew, base_url, settings, whole=whole, seed=seed, time_limit=time_limit))
     except queue.Empty:
         pass
     except Exception as error:
@@ -109,18 +108,28 @@ def _work(
 
 
 def _judge(
-    mutant: Mutant, crew: Crew, base_url: str, key: str, *, whole: bool, seed: int, time_limit: float
+    mutant: Mutant,
+    crew: Crew,
+    base_url: str,
+    settings: Mapping[str, dict[str, Any]],
+    *,
+    whole: bool,
+    seed: int,
+    time_limit: float,
 ) -> Verdict:
+    """``settings``: those of the reference, by the name of the system."""
     began = time.monotonic()
+    system = system_of(mutant.rules[0])
     world = reference.make_world(base_url, mutant=mutant.id)
-    states = f"{world}/__control__/provider-states/runtime-api"
+    states = system.states_url(world)
     rules = None if whole else list(mutant.rules)
     part = "fuzz" if mutant.generated else "scenarios"
     suites = Suites(crew, time_limit)
-    suites.run({part: Job(world, key, states, seed, {"sweep": SWEEP}, rules, traffic=False)})
+    job = Job(system.name, world, settings[system.name], states, seed, {"sweep": SWEEP}, rules, traffic=False)
+    suites.run([(part, job)])
     if suites.stopped:
         crew.stop()
-    results = judge_rules(openapi.load("runtime-api").register.values(), list(suites.checks.values()))
+    results = judge_rules(system.contract.register.values(), list(suites.checks.values()))
     failed = tuple(result.rule.id for result in results if result.status == "failed")
     reference.drop_world(base_url, world)
     problem = "; ".join(suites.problems) or None

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+import math
+import re
 import shlex
 import time
 from collections import deque
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -14,22 +17,30 @@ from typing import TYPE_CHECKING, Any
 from openapi.redaction import Redactor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
 MAX_BODY = 64 * 2**10
 FIRST, LAST = 200, 200
 MAX_COMMAND_BODY = 2000
+_SCHEME = re.compile("[A-Za-z]+ +")
+_NO_VARIABLES: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class _Exchange:
+@dataclass(slots=True)
+class Exchange:
+    """One exchange. ``response`` is None where none came (yet); ``variables`` are the secrets that commands name.
+
+    ``streamed``: for how many seconds the answer was listened to while other requests were sent; None for a plain one.
+    """
+
     at: float
     method: str
     url: str
     headers: Mapping[str, str]
     content: bytes
     response: tuple[int, Mapping[str, str], bytes] | None
-    secret: str | None
+    variables: Mapping[str, str]
+    streamed: float | None = None
 
 
 @dataclass
@@ -43,9 +54,9 @@ class Recorder:
     redactor: Redactor = field(default_factory=Redactor)
     started: float = field(default_factory=time.monotonic)
     left_out: int = 0
-    _first: list[_Exchange] = field(default_factory=list)
-    _last: deque[_Exchange] = field(default_factory=deque)
-    _again: list[_Exchange] | None = None
+    _first: list[Exchange] = field(default_factory=list)
+    _last: deque[Exchange] = field(default_factory=deque)
+    _again: list[Exchange] | None = None
     """What repeats the failure on its own, where the check found that."""
 
     def record(
@@ -56,20 +67,24 @@ class Recorder:
         content: bytes,
         response: tuple[int, Mapping[str, str], bytes] | None,
         *,
-        secret: str | None = None,
-    ) -> None:
-        """Keep one exchange; ``response`` None is one that never came."""
+        variables: Mapping[str, str] = _NO_VARIABLES,
+    ) -> Exchange:
+        """Keep one exchange; ``response`` None is one that never came, or comes later and is put in then.
+
+        ``variables`` tells for a secret in a header from which environment variable a command takes it.
+        """
         at = round((time.monotonic() - self.started) * 1000, 1)
-        exchange = _Exchange(at, method, url, dict(headers), content, response, secret)
+        exchange = Exchange(at, method, url, dict(headers), content, response, variables)
         if self._again is not None:
             self._again.append(exchange)
         if len(self._first) < FIRST:
             self._first.append(exchange)
-            return
+            return exchange
         self._last.append(exchange)
         if len(self._last) > LAST:
             self._last.popleft()
             self.left_out += 1
+        return exchange
 
     def mark(self, begins: bool) -> None:
         """The commands begin here, since what comes repeats the failure; with False they are all again."""
@@ -93,11 +108,10 @@ class Recorder:
             yield f"# {self.left_out} requests are left out here"
         yield from (self._command(exchange) for exchange in self._last)
 
-    def _command(self, exchange: _Exchange) -> str:
-        text = curl(exchange.method, exchange.url, exchange.headers, exchange.content, exchange.secret)
-        return self.redactor.text(text)
+    def _command(self, exchange: Exchange) -> str:
+        return self.redactor.text(curl(exchange))
 
-    def _shown(self, exchange: _Exchange) -> dict[str, Any]:
+    def _shown(self, exchange: Exchange) -> dict[str, Any]:
         answer = None
         if exchange.response is not None:
             status, headers, content = exchange.response
@@ -118,25 +132,47 @@ class Recorder:
 
 
 RECORDER: ContextVar[Recorder] = ContextVar("recorder")
+CHECK: ContextVar[str] = ContextVar("check", default="")
+"""The id of the check that is running."""
 
 
-def curl(method: str, url: str, headers: Mapping[str, str], content: bytes, secret: str | None) -> str:
-    """A command that repeats the request; the key is taken from ``$CONTRACT_API_KEY``."""
-    parts = ["curl", "-sS", "-i", "-X", method, shlex.quote(url)]
-    for name, value in headers.items():
-        if secret and value == secret:
-            parts += ["-H", f'"{name}: $CONTRACT_API_KEY"']
+def curl(exchange: Exchange) -> str:
+    """A command that repeats the request; secrets of ours in its headers are taken from the environment.
+
+    One that opens a stream listens in the background, for as long as the check did.
+    """
+    parts = ["curl", "-sS", "-i"]
+    if exchange.streamed is not None:
+        parts += ["-N", "-m", str(math.ceil(exchange.streamed) or 1)]
+    parts += ["-X", exchange.method, shlex.quote(exchange.url)]
+    for name, value in exchange.headers.items():
+        scheme, variable = _taken(value, exchange.variables)
+        if variable:
+            parts += ["-H", f'"{name}: {scheme}${variable}"']
         elif value == "":
             parts += ["-H", shlex.quote(f"{name};")]
         else:
             parts += ["-H", shlex.quote(f"{name}: {value}")]
+    command = _with_content(" ".join(parts), exchange.content)
+    return command if exchange.streamed is None else f"{command} &"
+
+
+def _taken(value: str, variables: Mapping[str, str]) -> tuple[str, str | None]:
+    """The scheme of a header's value (``Bearer ``; may be empty), and the variable that holds the secret behind it."""
+    if value in variables:
+        return "", variables[value]
+    scheme = _SCHEME.match(value)
+    return (scheme[0], variables.get(value[scheme.end() :])) if scheme else ("", None)
+
+
+def _with_content(command: str, content: bytes) -> str:
     if not content:
-        return " ".join(parts)
+        return command
     text = _plain(content)
     if text is not None:
-        return " ".join([*parts, "--data-binary", shlex.quote(text)])
+        return f"{command} --data-binary {shlex.quote(text)}"
     encoded = base64.b64encode(content[:MAX_BODY]).decode()
-    return f"echo {encoded} | base64 -d | {' '.join(parts)} --data-binary @-"
+    return f"echo {encoded} | base64 -d | {command} --data-binary @-"
 
 
 def _plain(content: bytes) -> str | None:

@@ -14,7 +14,9 @@ import requests
 from conformance.processes import held_back, python
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from conformance.systems import Settings, System
 
 START_SECONDS = 30
 
@@ -23,9 +25,19 @@ class ReferenceFailed(RuntimeError):  # noqa: N818
     """The reference server did not start; the text holds what it said."""
 
 
+def variables(targets: Iterable[tuple[System, Settings]]) -> dict[str, str]:
+    """The environment variables from which the reference takes the secrets of what it is to serve."""
+    return {name: value for system, settings in targets for value, name in system.variables(settings).items()}
+
+
 @contextlib.contextmanager
-def serve(api_key: str, *options: str) -> Iterator[str]:
-    """Serve the reference on a free port; gives its base URL, ends it in any case. Raises :class:`ReferenceFailed`."""
+def serve(secrets: str | Mapping[str, str], *options: str) -> Iterator[str]:
+    """Serve the reference on a free port; gives its base URL, ends it in any case.
+
+    ``secrets`` are by the environment variables from which it takes them; one alone is ``CONTRACT_API_KEY``. Raises
+    :class:`ReferenceFailed`.
+    """
+    given = {"CONTRACT_API_KEY": secrets} if isinstance(secrets, str) else dict(secrets)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("CONTRACT_")}
     with contextlib.ExitStack() as ending:
         with held_back():
@@ -36,7 +48,7 @@ def serve(api_key: str, *options: str) -> Iterator[str]:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
-                env={**environment, "CONTRACT_API_KEY": api_key},
+                env={**environment, **given},
                 start_new_session=True,  # Ctrl-C is the parent's: it ends this process when it is done with it
             )
             errors: list[str] = []

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.catalogue import checks_by_rule
 from conformance.results import NOT_RUN, CheckResult, Run, judge_rules, unjudged
+from conformance.systems import SYSTEMS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from conformance.children import Child, Crew, Event
     from conformance.judging import Job
@@ -40,13 +41,13 @@ class Suites:
         self._limit, self._progress, self._finished = time_limit, progress, 0
         self._stop_at = frozenset(stop_at)
 
-    def run(self, jobs: Mapping[str, Job]) -> None:
-        """Run jobs, one for each part, side by side; what they tell is added to ``checks`` and ``problems``.
+    def run(self, jobs: Iterable[tuple[str, Job]]) -> None:
+        """Run jobs side by side, each in a part of its suite; what they tell is added to ``checks`` and ``problems``.
 
         Where it stops short, children are still at work: end the crew.
         """
         try:
-            self._gather({self.crew.send(part, job) for part, job in jobs.items()})
+            self._gather({self.crew.send(part, job) for part, job in jobs})
         except KeyboardInterrupt:
             self._stop_short("interrupted before the end", "the run was interrupted")
 
@@ -63,7 +64,7 @@ class Suites:
             if event is None:
                 if child in running:
                     running.remove(child)
-                    self.problems.append(f"the {child.part} checks broke off: {child.said_last()}")
+                    self.problems.append(f"the {child.name} broke off: {child.said_last()}")
                 continue
             self._take(event)
             if event["event"] in ("end", "broken"):
@@ -81,13 +82,14 @@ class Suites:
         for check in self.checks.values():
             if check.message == NOT_RUN:
                 check.message = reason
-        listed = checks_by_rule()
+        ids = {rule.id for rule in rules}
+        listed = checks_by_rule(system for system in SYSTEMS if ids & system.contract.register.keys())
         found = {}
-        for rule in rules:
-            checks = listed.get(rule.id, [])
+        for id_ in ids:
+            checks = listed.get(id_, [])
             if checks:
                 left_out = not fuzz and all(check.fuzz for check in checks)
-                found[rule.id] = "its checks generate requests (--no-fuzz)" if left_out else reason
+                found[id_] = "its checks generate requests (--no-fuzz)" if left_out else reason
         return found
 
     def _take(self, event: Event) -> None:
@@ -104,11 +106,22 @@ class Suites:
             if check.set_up_failed and check.message not in self.problems:
                 self.problems.append(str(check.message))
         elif kind == "reach":
-            self.reach = event["reach"]
+            self.reach = _joined(self.reach, event["reach"])
         elif kind == "broken":
             self.problems.append(event["message"])
         if self._progress is not None:
             self._progress(self._finished, len(self.checks))
+
+
+def _joined(one: dict[str, Any] | None, other: dict[str, Any]) -> dict[str, Any]:
+    """What generated requests met in two suites: their operations are different ones."""
+    if one is None:
+        return other
+    return {
+        "requests": one["requests"] + other["requests"],
+        "operations": one["operations"] | other["operations"],
+        "notMet": one["notMet"] + other["notMet"],
+    }
 
 
 def judge(

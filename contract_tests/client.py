@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from contract_tests.checks import CheckFailed, about, expect, is_integer
+from contract_tests.calls import UNSET as UNSET
+from contract_tests.calls import Answer as Answer
+from contract_tests.calls import Call as CallOf
+from contract_tests.calls import Dialect, without_unset
+from contract_tests.checks import about, expect, is_integer
 from contract_tests.transport import Request, Response, Transport
 
 BASE = "/internal/runtime"
@@ -20,17 +24,6 @@ JOB_TYPES = (*ANALYSES, "quiz_generation", "flashcard_generation")
 
 _TIMESTAMP = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z")
 _CODE = re.compile(r"[A-Z][A-Z0-9_]*")
-
-CODES = {
-    "INVALID_REQUEST": ("RT-ERR-78", 400),
-    "UNAUTHORIZED": ("RT-ERR-77", 401),
-    "LOCK_NOT_HELD": ("RT-ERR-75", 409),
-    "JOB_CANCELLED": ("RT-ERR-76", 409),
-}
-"""The rule that gives a code its status: another status with the right code is told under it, once."""
-
-UNSET: Any = object()
-"""Leave a header or field out."""
 
 
 @dataclass(frozen=True)
@@ -49,129 +42,51 @@ class JobRef:
         return f"{BASE}/jobs/{quote(self.id, safe='')}"
 
 
-class Answer:
-    """An answer that was judged as far as its caller asked."""
-
-    def __init__(self, response: Response) -> None:
-        self.response = response
-        self.status, self.headers = response.status, response.headers
-
-    @property
-    def json(self) -> Any:
-        """The body as JSON."""
-        return self.response.json
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        """The body, an object. Fails the check where it is none."""
-        body = self.json
-        if not isinstance(body, dict):
-            raise CheckFailed("a body that is an object", self.response.text[:300])
-        return body
-
-    def get(self, name: str) -> Any:
-        """A field of the body. Fails the check where the body is no object or lacks it."""
-        body = self.json
-        if not isinstance(body, dict) or name not in body:
-            raise CheckFailed(f"a body with `{name}`", self.response.text[:300], f"/{name}")
-        return body[name]
-
-    def integer(self, name: str) -> int:
-        """A field of the body that is an integer (``1.0`` is one). Fails the check where it is none."""
-        value = self.get(name)
-        expect(is_integer(value), f"`{name}`, an integer", json.dumps(value)[:200], f"/{name}")
-        return int(value)
+CODES = {
+    "INVALID_REQUEST": ("RT-ERR-78", 400),
+    "UNAUTHORIZED": ("RT-ERR-77", 401),
+    "LOCK_NOT_HELD": ("RT-ERR-75", 409),
+    "JOB_CANCELLED": ("RT-ERR-76", 409),
+}
+"""The rule that gives a code its status."""
 
 
-class Call:
-    """A request that is sent when it is awaited, or when one says what is expected of it."""
+class RuntimeDialect(Dialect[Answer]):
+    """How the Runtime API answers (seed 003 section 3)."""
 
-    def __init__(self, transport: Transport, request: Request) -> None:
-        self.transport, self.request = transport, request
+    code_at = ("errorCode",)
+    codes = CODES
 
-    async def answers(self) -> Answer:
-        """Whatever comes."""
-        return Answer(await self.transport.send(self.request))
+    def answer(self, response: Response) -> Answer:
+        """What came, as it is."""
+        return Answer(response)
 
-    def __await__(self) -> Generator[Any, None, Answer]:
-        """Awaited alone it takes whatever comes."""
-        return self.answers().__await__()
-
-    async def succeeds(self, status: int | None = None) -> Answer:
-        """A success: ``status``, or any 2xx."""
-        answer = await self.answers()
-        wanted = f"{status}" if status else "a success (2xx)"
-        good = answer.status == status if status else 200 <= answer.status < 300
-        expect(good, wanted, describe(answer.response))
-        return answer
-
-    async def fails(self, status: int, code: str | Sequence[str]) -> Answer:
-        """An error with exactly this status and one of these codes, in the error shape."""
-        answer = await self.answers()
-        codes = [code] if isinstance(code, str) else list(code)
-        wanted = [f"{status} {item}" for item in codes]
-        if _code_of(answer.response) in codes:
-            judge_code(answer)
-        expect(answer.status == status, wanted, describe(answer.response))
-        judge_error_shape(answer)
-        expect(answer.json["errorCode"] in codes, wanted, describe(answer.response), "/errorCode")
-        return answer
-
-    async def refused(self) -> Answer:
-        """Any error of the caller's (4xx) in the error shape: which one, a seed leaves open."""
-        answer = await self.answers()
-        expect(400 <= answer.status < 500, "an error (4xx)", describe(answer.response))
-        judge_error_shape(answer)
-        return answer
+    def judge_error_shape(self, answer: Answer) -> None:
+        """The error body that every failure has (seed 003 section 3)."""
+        step = "the body of an error"
+        with about("RT-ERR-01", step=step):
+            body = answer.json
+            expect(isinstance(body, dict), "an error body (an object)", answer.response.text[:200])
+            for name, kind in (("statusCode", int), ("errorCode", str), ("message", str), ("timestamp", str)):
+                value = body.get(name)
+                good = is_integer(value) if kind is int else isinstance(value, kind)
+                expect(good, f"`{name}` of type {kind.__name__}", json.dumps(value), f"/{name}")
+        with about("RT-ERR-02", step=step):
+            expect(
+                body["statusCode"] == answer.status, f"statusCode {answer.status}", body["statusCode"], "/statusCode"
+            )
+        with about("RT-ERR-03", step=step):
+            expect(bool(_CODE.fullmatch(body["errorCode"])), "an upper-case errorCode", body["errorCode"], "/errorCode")
+        with about("RT-ERR-04", step=step):
+            expect(bool(body["message"].strip()), "a message", "an empty one", "/message")
+        with about("RT-ERR-05", "RT-TIME-06", step=step):
+            good = bool(_TIMESTAMP.fullmatch(body["timestamp"]))
+            expect(good, "a timestamp like 2026-06-11T10:00:00.000Z", body["timestamp"], "/timestamp")
 
 
-def _code_of(response: Response) -> str | None:
-    try:
-        code = json.loads(response.content).get("errorCode")
-    except (ValueError, AttributeError, RecursionError):
-        return None
-    return code if isinstance(code, str) else None
-
-
-def describe(response: Response) -> str:
-    """An answer in a line: status, error code where there is one, the start of the body."""
-    code = _code_of(response)
-    if code:
-        return f"{response.status} {code}"
-    return f"{response.status} {response.text[:160]}".rstrip()
-
-
-def judge_code(answer: Answer) -> None:
-    """A failure's body, and that its status is the one of its code, where a rule gives the code one."""
-    code = _code_of(answer.response)
-    if answer.status < 400:
-        return
-    if code in CODES:
-        rule, status = CODES[code]
-        with about(rule, step="the status of an error code"):
-            expect(answer.status == status, f"{status} {code}", describe(answer.response))
-    judge_error_shape(answer)
-
-
-def judge_error_shape(answer: Answer) -> None:
-    """The error body that every failure has (seed 003 section 3)."""
-    step = "the body of an error"
-    with about("RT-ERR-01", step=step):
-        body = answer.json
-        expect(isinstance(body, dict), "an error body (an object)", answer.response.text[:200])
-        for name, kind in (("statusCode", int), ("errorCode", str), ("message", str), ("timestamp", str)):
-            value = body.get(name)
-            good = is_integer(value) if kind is int else isinstance(value, kind)
-            expect(good, f"`{name}` of type {kind.__name__}", json.dumps(value), f"/{name}")
-    with about("RT-ERR-02", step=step):
-        expect(body["statusCode"] == answer.status, f"statusCode {answer.status}", body["statusCode"], "/statusCode")
-    with about("RT-ERR-03", step=step):
-        expect(bool(_CODE.fullmatch(body["errorCode"])), "an upper-case errorCode", body["errorCode"], "/errorCode")
-    with about("RT-ERR-04", step=step):
-        expect(bool(body["message"].strip()), "a message", "an empty one", "/message")
-    with about("RT-ERR-05", "RT-TIME-06", step=step):
-        good = bool(_TIMESTAMP.fullmatch(body["timestamp"]))
-        expect(good, "a timestamp like 2026-06-11T10:00:00.000Z", body["timestamp"], "/timestamp")
+DIALECT = RuntimeDialect()
+Call = CallOf[Answer]
+describe, judge_code, judge_error_shape = DIALECT.describe, DIALECT.judge_code, DIALECT.judge_error_shape
 
 
 class RuntimeApi:
@@ -199,12 +114,12 @@ class RuntimeApi:
             sent["content-type"] = "application/json"
         sent |= headers or {}
         given = {name: value for name, value in sent.items() if value is not UNSET}
-        return Call(self.transport, Request(method, path, given, content or b""))
+        return Call(self.transport, Request(method, path, given, content or b""), DIALECT)
 
     def poll(self, *, by: str = "runtime-a", types: Any = JOB_TYPES, limit: Any = UNSET, **fields: Any) -> Call:
         """Poll; ``fields`` are further properties of the body, e.g. ``capabilities``."""
         body = {"runtimeInstanceId": by, "supportedJobTypes": types, "limit": limit, **fields}
-        return self.raw("POST", f"{BASE}/jobs/poll", body=_without_unset(body), by=by)
+        return self.raw("POST", f"{BASE}/jobs/poll", body=without_unset(body), by=by)
 
     def lock(self, job: JobRef | str, *, by: str = "runtime-a", **fields: Any) -> Call:
         """Lock a job."""
@@ -230,7 +145,7 @@ class RuntimeApi:
     ) -> Call:
         """Resolve the credential of a job; ``mode`` is ``apiKeyMode``, ``credential`` is ``credentialId``."""
         body = {"jobId": _id(job), "apiKeyMode": mode, "credentialId": credential, "provider": provider, **fields}
-        return self.raw("POST", f"{BASE}/model-credentials/resolve", body=_without_unset(body), by=by)
+        return self.raw("POST", f"{BASE}/model-credentials/resolve", body=without_unset(body), by=by)
 
     def result(
         self,
@@ -276,7 +191,7 @@ class RuntimeApi:
         return [Answer(response) for response in await self.transport.send_together([call.request for call in calls])]
 
     def _of_job(self, method: str, job: JobRef | str, what: str, by: str, body: dict[str, Any]) -> Call:
-        return self.raw(method, _path(job, what), body=_without_unset(body), by=by)
+        return self.raw(method, _path(job, what), body=without_unset(body), by=by)
 
 
 def log_entry(job: JobRef | str, *, by: str = "runtime-a", **fields: Any) -> dict[str, Any]:
@@ -289,7 +204,7 @@ def log_entry(job: JobRef | str, *, by: str = "runtime-a", **fields: Any) -> dic
         "success": True,
         "runtimeInstanceId": by,
     }
-    return _without_unset({**entry, **fields})
+    return without_unset({**entry, **fields})
 
 
 def _id(job: JobRef | str) -> str:
@@ -299,7 +214,3 @@ def _id(job: JobRef | str) -> str:
 def _path(job: JobRef | str, what: str) -> str:
     ref = JobRef(job, "", None) if isinstance(job, str) else job
     return f"{ref.path}/{what}"
-
-
-def _without_unset(body: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in body.items() if value is not UNSET}

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from contract_tests.checks import CheckFailed, SetUpFailed, is_integer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,27 @@ class Response:
             raise CheckFailed("a JSON body", f"{self.status} with {what}") from None
 
 
+class Stream(Protocol):
+    """An answer whose body is read as it comes; header names are lower case. Leaving ``async with`` closes it."""
+
+    status: int
+    headers: Mapping[str, str]
+
+    async def read(self, seconds: float) -> bytes:
+        """What came next, empty at the end of the answer.
+
+        Raises :class:`~contract_tests.checks.Silent` when nothing comes within so many real seconds (reading can go
+        on), :class:`~contract_tests.checks.NoAnswer` when the connection or the framing breaks.
+        """
+
+    async def close(self) -> None:
+        """Give the connection up, as a client does that is no longer interested."""
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(self, *error: object) -> None: ...
+
+
 class Transport(Protocol):
     """Sends requests to the target.
 
@@ -58,8 +79,17 @@ class Transport(Protocol):
     async def send(self, request: Request) -> Response:
         """Send one request."""
 
+    async def open(self, request: Request) -> Stream:
+        """Send one request and read no more than the head of its answer; the stream is for its caller to close."""
+
     async def send_together(self, requests: Sequence[Request]) -> list[Response]:
         """Open a connection for each request, then release all at once; answers in the order of the requests."""
+
+    def listen(self, heard: Callable[[Request, Response, str], None]) -> None:
+        """Tell each answer from here on, with the id of the check that asked."""
+
+    def learn(self, secret: str) -> None:
+        """A secret that no report may show, whenever it was recorded."""
 
     def mark(self, begins: bool) -> None:
         """What is sent from here on repeats the failure on its own; with False, it does not after all."""
@@ -78,26 +108,32 @@ class ProviderStates(Protocol):
         :class:`StateRefused` for a 409, :class:`~contract_tests.checks.SetUpFailed` for anything else.
         """
 
+    def listen(self, heard: Callable[[str, int, bytes, str], None]) -> None:
+        """Tell each answer from here on: state, status, body, and the id of the check that asked."""
+
 
 class StateRefused(SetUpFailed):
     """The build refused a state (409): a job that can't be cancelled or rerun."""
 
 
-VALUES: Mapping[str, Mapping[str, type]] = {
-    "job": {"jobId": str, "userId": str},
-    "credential": {"credentialId": str, "userId": str, "apiKey": str},
-    "cancel-job": {"status": str},
-    "rerun-job": {"jobId": str},
-    "advance-time": {"now": int},
+VALUES: Mapping[str, Mapping[str, Mapping[str, type]]] = {
+    "runtime-api": {
+        "job": {"jobId": str, "userId": str},
+        "credential": {"credentialId": str, "userId": str, "apiKey": str},
+        "cancel-job": {"status": str},
+        "rerun-job": {"jobId": str},
+        "advance-time": {"now": int},
+    },
+    "agent-hub": {"node": {"nodeId": str}, "advance-time": {"now": int}},
 }
-"""What a state has to return, by its name; ``now`` is in epoch milliseconds."""
+"""What a state has to return, by the system and its own name; ``now`` is in epoch milliseconds."""
 
 
-def values_of(state: str, values: Any) -> dict[str, Any]:
+def values_of(system: str, state: str, values: Any) -> dict[str, Any]:
     """The values of a state. Raises :class:`~contract_tests.checks.SetUpFailed` where one that it owes is not there."""
     if not isinstance(values, dict):
         raise SetUpFailed(f"provider state {state}: it returned {json.dumps(values)[:200]}, which is no object")
-    for name, kind in VALUES.get(state, {}).items():
+    for name, kind in VALUES[system].get(state, {}).items():
         value = values.get(name)
         if not (is_integer(value) if kind is int else isinstance(value, kind)):
             wanted = {str: "a string", int: "an integer"}[kind]

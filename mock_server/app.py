@@ -7,6 +7,8 @@ handler, answer).
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import logging
 import warnings
@@ -75,6 +77,10 @@ class Errors:
     def __init__(self, contract: Contract) -> None:
         self.codes = contract.errors
 
+    def named(self, code: str) -> ErrorCode:
+        """The code of ``x-errors`` that a refusal names."""
+        return self.codes[code]
+
     def answer(self, refusal: Refusal, exchange: Exchange) -> Answer:
         """The refusal's answer: status and retryability from ``x-errors``, time by the world's clock, no secrets."""
         code = self.codes[refusal.code]
@@ -132,7 +138,7 @@ class Api:
             def make_operation(self, operation: Any) -> CompiledOperation:
                 described = contract.operations[operation.operation_id]
                 judged = judge(described.id, contract.document, operation, limit)
-                check = ResponseCheck(contract, described) if validate_responses else None
+                check = ResponseCheck(contract, described, errors) if validate_responses else None
                 return CompiledOperation(judged, operation.function, check, sends)
 
         class CompiledMiddleware(RoutedMiddleware[CompiledApi]):  # type: ignore[misc]
@@ -213,14 +219,14 @@ class CompiledOperation:
             raise
         if self.check is not None:
             self.check.answer(answer)
-        await self.sender.send(answer, exchange, send)
+        await self.sender.send(answer, exchange, send, receive)
 
 
 class ResponseCheck:
     """Whether an answer is one that the contract documents for an operation. Raises :class:`AnswerError`."""
 
-    def __init__(self, contract: Contract, operation: Operation) -> None:
-        self._id = operation.id
+    def __init__(self, contract: Contract, operation: Operation, errors: Errors) -> None:
+        self._id, self._errors = operation.id, errors
         self._bodies: dict[int, jsonschema_rs.Draft202012Validator | None] = {}
         self._codes: set[str] = set()
         for status, item in operation.document["responses"].items():
@@ -252,24 +258,25 @@ class ResponseCheck:
 
     def refusal(self, refusal: Refusal) -> None:
         """Check that an operation documents the error code."""
-        if refusal.code not in self._codes:
+        if self._errors.named(refusal.code).code not in self._codes:
             raise AnswerError(f"{self._id} does not document {refusal.code}")
 
 
 class Sender:
     """Puts answers on the wire and notes them in the exchange. A seeded fault subclasses it."""
 
-    async def send(self, answer: Answer, exchange: Exchange, send: Any) -> None:
-        """Send an answer: as JSON, as a stream when its body is an async iterator of bytes, or without a body."""
+    async def send(self, answer: Answer, exchange: Exchange, send: Any, receive: Any = None) -> None:
+        """Send an answer: as JSON, as a stream when its body is an async iterator of bytes, or without a body.
+
+        A stream ends when its client goes away, which ``receive`` tells.
+        """
         headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in answer.headers.items()]
         exchange.response_headers = headers
         body = answer.body
         if hasattr(body, "__aiter__"):
             exchange.status = answer.status
             await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-            async for part in body:
-                await send({"type": "http.response.body", "body": part, "more_body": True})
-            await send({"type": "http.response.body"})
+            await self.stream(body, send, receive)
             return
         payload = b""
         if body is not None:
@@ -280,6 +287,34 @@ class Sender:
         exchange.status = answer.status
         await send({"type": "http.response.start", "status": answer.status, "headers": headers})
         await send({"type": "http.response.body", "body": payload})
+
+    async def stream(self, body: Any, send: Any, receive: Any) -> None:
+        """Send the parts of a stream as they come, until its end or until nobody reads it any more."""
+        sending = asyncio.ensure_future(self.parts(body, send))
+        gone = asyncio.ensure_future(disconnected(receive)) if receive is not None else None
+        try:
+            await asyncio.wait([sending] if gone is None else [sending, gone], return_when=asyncio.FIRST_COMPLETED)
+            if sending.done():
+                await sending
+        finally:
+            for task in (sending, gone):
+                if task is not None:
+                    task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await sending
+            body.close()
+
+    async def parts(self, body: Any, send: Any) -> None:
+        """Send each part on its own."""
+        async for part in body:
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+        await send({"type": "http.response.body"})
+
+
+async def disconnected(receive: Any) -> None:
+    """Returns when the client has gone away."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def written(value: Any) -> bytes:

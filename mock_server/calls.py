@@ -23,7 +23,10 @@ class Call:
     world: World
     operation_id: str
     caller: str
-    """The body's ``runtimeInstanceId`` where the operation has one, otherwise the header's (RT-AUTH-52); "" without."""
+    """The body's ``runtimeInstanceId`` where the operation has one, otherwise the header's (RT-AUTH-52); "" without.
+
+    Of the Agent Hub the account of the key.
+    """
     path: Mapping[str, str]
     query: Mapping[str, Any]
     headers: Mapping[bytes, bytes]
@@ -133,3 +136,5 @@ class Exchange:
     fault: Met | None = None
     """What fault plans did to the request; the other fields tell what the API answered (or the fault, in its place)."""
     begun: int = field(default_factory=time.perf_counter_ns)
+    request_id: str | None = None
+    """The id of the request in answers of APIs that have one."""

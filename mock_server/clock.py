@@ -9,6 +9,8 @@ from typing import Protocol
 LATEST = 253_370_764_800_000
 """The start of the year 9999: later instants can't be written as ISO 8601, so no clock is set or advanced past it."""
 
+TOO_LATE = "the clock can't go past the year 9999; advance it by less, or reset the world"
+
 _MAX_RATE = 1e9
 
 
@@ -17,6 +19,8 @@ class Clock(Protocol):
 
     kind: str
     """``real``, ``manual`` or ``x<rate>``, as ``--clock`` names it."""
+    rate: float
+    """Its milliseconds a real millisecond; 0 where it stands until it is advanced."""
 
     def now(self) -> int:
         """The instant, epoch milliseconds."""
@@ -65,6 +69,7 @@ class RealClock:
     """Real time, plus what it was advanced by."""
 
     kind = "real"
+    rate = 1.0
 
     def __init__(self) -> None:
         self._ahead = 0
@@ -91,6 +96,7 @@ class ManualClock:
     """Stands at the real instant at which it was made or reset until it is advanced."""
 
     kind = "manual"
+    rate = 0.0
 
     def __init__(self) -> None:
         self.reset()

@@ -7,19 +7,24 @@ gives exactly what waiting would have given.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mock_server.clock import LATEST
+from mock_server.clock import LATEST, TOO_LATE
 from mock_server.executor import Executor, Inputs, Outcome
-from mock_server.store import Change, Due, MemoryStore, Queue, QueueQuery, Row, Store
+from mock_server.store import Change, Due, List, MemoryStore, Queue, QueueQuery, Row, Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
+    from mock_server.agenda import Agenda
     from mock_server.clock import Clock
     from openapi import Contract
     from openapi.machine import Related, Trigger
+
+Watch = Callable[[Row | None, Row, str | None, int], Awaitable[None]]
+"""Is told of a row of the machine's entity: before (None: it is new), after, the event to be told, the instant."""
 
 _MAX_FIRINGS = 64
 _MAX_ROUNDS = 1000
@@ -57,6 +62,11 @@ class Rows:
         self.by: dict[str, str] = {
             name: schema["x-row"]["by"] for name, schema in entities.items() if "by" in schema["x-row"]
         }
+        self.lists: dict[str, dict[str, List]] = {
+            name: {list_: _list(kept) for list_, kept in schema["x-row"]["lists"].items()}
+            for name, schema in entities.items()
+            if "lists" in schema["x-row"]
+        }
         self.defaults: dict[str, Row] = {
             name: {column: item.get("default") for column, item in schema["properties"].items()}
             for name, schema in entities.items()
@@ -71,28 +81,59 @@ class Rows:
 
     def store(self) -> MemoryStore:
         """An empty store for these rows."""
-        return MemoryStore(self.keys, self.unique, self.queue, self.by)
+        return MemoryStore(self.keys, self.unique, self.queue, self.by, self.lists)
+
+
+def _list(kept: Mapping[str, Any]) -> List:
+    order = tuple((column.removeprefix("-"), -1 if column.startswith("-") else 1) for column in kept["order"])
+    return List(tuple(kept["by"]), order, frozenset(kept["from"]) if "from" in kept else None)
 
 
 class Engine:
     """Operations, actions and timers of one world. Instants are epoch milliseconds."""
 
     def __init__(
-        self, executor: Executor, rows: Rows, store: Store, clock: Clock, redact: Callable[[str], str] = str
+        self,
+        executor: Executor,
+        rows: Rows,
+        store: Store,
+        clock: Clock,
+        redact: Callable[[str], str] = str,
+        *,
+        agenda: Agenda | None = None,
+        watch: Watch | None = None,
     ) -> None:
+        """``agenda``: what plain code has to do, in one order with the timers; ``watch`` is told of each change."""
         self.executor, self.machine, self.rows = executor, executor.machine, rows
-        self.store, self.clock = store, clock
+        self.store, self.clock, self.agenda, self.watch = store, clock, agenda, watch
         self._functions: Inputs = {
             "string": str,
             "redact": lambda text: None if text is None else redact(text),
+            "merge": _merge,
+            "differs": _differs,
         }
 
     async def operate(
         self, operation_id: str, *, caller: str, path: Mapping[str, Any], body: Mapping[str, Any] | None
     ) -> Outcome:
         """Perform an operation of the machine for ``caller`` (a runtimeInstanceId)."""
-        trigger = self.machine.operations[operation_id]
-        return await self._perform(trigger, {"caller": caller, "path": path, "body": body or {}})
+        return await self.perform(operation_id, {"caller": caller, "path": path, "body": body or {}})
+
+    async def perform(self, operation_id: str, inputs: Inputs) -> Outcome:
+        """Perform an operation of the machine; ``inputs`` are those of the machine, but for ``now``."""
+        return await self._perform(self.machine.operations[operation_id], inputs)
+
+    async def fire(self, name: str, key: str, now: int, **given: Any) -> Outcome:
+        """Fire an internal trigger on a row at an instant; ``given`` are inputs. Raises ``KeyError`` for no row."""
+        trigger = self.machine.internal[name]
+        for _ in range(_MAX_ROUNDS):
+            row = await self.store.get(self.machine.entity, key)
+            if row is None:
+                raise KeyError(key)
+            outcome = self.executor.judge(trigger, {**self._functions, **given, self.machine.row: row, "now": now})
+            if await self._commit(row, outcome, now):
+                return outcome
+        raise RuntimeError(f"{name} can't be stored: others are always faster")
 
     async def act(self, action: str, params: Mapping[str, Any]) -> Outcome:
         """Perform an action: createJob (``params`` are the columns), cancelJob, rerunJob, revokeConsent.
@@ -119,7 +160,13 @@ class Engine:
         now = self.clock.now()
         last: tuple[str, int] | None = None
         firings = 0
-        while (due := await self.store.next_due()) is not None and due.instant <= now:
+        while True:
+            due = await self.store.next_due()
+            if self.agenda is not None and (item := self.agenda.take(now, due)) is not None:
+                await item.do(item.instant)
+                continue
+            if due is None or due.instant > now:
+                return now
             firings = firings + 1 if last == (due.key, due.instant) else 0
             last = (due.key, due.instant)
             if firings > _MAX_FIRINGS:
@@ -129,7 +176,13 @@ class Engine:
                 outcome = self.executor.fire(due, row, dict(self._functions))
                 if await self._commit(row, outcome, due.instant) and fired is not None:
                     fired.add(due, row, outcome)
-        return now
+
+    async def next_instant(self) -> int | None:
+        """When the next timer, or the next thing of the agenda, is due."""
+        due = await self.store.next_due()
+        item = self.agenda.head if self.agenda is not None else None
+        instants = [next_.instant for next_ in (due, item) if next_ is not None]
+        return min(instants, default=None)
 
     async def advance(self, milliseconds: int, fired: Firings | None = None) -> int:
         """Move the clock forward; everything due by then has happened when this returns the new instant.
@@ -137,7 +190,7 @@ class Engine:
         Raises ``ValueError`` where the clock would go past the year 9999.
         """
         if self.clock.now() + milliseconds > LATEST:
-            raise ValueError("the clock can't go past the year 9999; advance it by less, or reset the world")
+            raise ValueError(TOO_LATE)
         now = self.clock.advance(milliseconds)
         await self.settle(fired)
         return now
@@ -166,7 +219,15 @@ class Engine:
         ]
         if not await self.store.commit(changes):
             raise KeyError(*(row[self.rows.keys[entity]] for row in made))
+        if self.watch is not None and entity == self.machine.entity:
+            for row in made:
+                await self.watch(None, row, None, now)
         return made
+
+    async def replace(self, entity: str, row: Row) -> None:
+        """Store a row of an entity that has no machine, in the place of the one with its key where there is one."""
+        old = await self.store.get(entity, row[self.rows.keys[entity]])
+        await self.store.commit([Change(entity, old, {**self.rows.defaults[entity], **row})])
 
     async def rows_of(self, entity: str, value: str) -> Sequence[Row]:
         """The rows of an entity whose ``x-row.by`` column has that value, oldest first."""
@@ -184,7 +245,8 @@ class Engine:
         for _ in range(_MAX_ROUNDS):
             if trigger.find is not None:
                 row = await self.store.get(self.machine.entity, self.executor.key(trigger, inputs))
-                if row is None:
+                inputs[self.machine.row] = row
+                if row is None or not self.executor.found(trigger, inputs):
                     return Outcome("find", trigger.find.otherwise, None)
             inputs[self.machine.row] = row
             related = {
@@ -228,7 +290,11 @@ class Engine:
             row = outcome.created[entity] = self._row(entity, values, now)
             due = self.executor.due(row, row[key]) if entity == self.machine.entity else None
             changes.append(Change(entity, None, row, due))
-        return not changes or await self.store.commit(changes)
+        if changes and not await self.store.commit(changes):
+            return False
+        if self.watch is not None and outcome.changed and outcome.row is not None:
+            await self.watch(old, outcome.row, outcome.event, now)
+        return True
 
     def _row(self, entity: str, values: Mapping[str, Any], now: int) -> Row:
         defaults = self.rows.defaults[entity]
@@ -241,3 +307,12 @@ class Engine:
             if column in row and row[column] is None:
                 row[column] = now
         return row
+
+
+def _merge(old: Row | None, new: Row) -> Row:
+    return {**(old or {}), **new}
+
+
+def _differs(old: Row | None, new: Row) -> bool:
+    known = old or {}
+    return any(known.get(name) != value for name, value in new.items() if name != "updatedAt")

@@ -41,6 +41,8 @@ class Outcome:
     created: dict[str, Row] = field(default_factory=dict)
     related: dict[str, Row | None] = field(default_factory=dict)
     """The related rows that were looked at, by their names in the machine."""
+    event: str | None = None
+    """What is told of the change, to who follows the row."""
 
 
 class Executor:
@@ -54,6 +56,18 @@ class Executor:
         }
         self._finds = {
             trigger.name: compile_expression(trigger.find.id) for trigger in machine.triggers() if trigger.find
+        }
+        self._found = {
+            trigger.name: compile_expression(trigger.find.where)
+            for trigger in machine.triggers()
+            if trigger.find and trigger.find.where is not None
+        }
+        self._events = {
+            name: [(told.name, compile_expression(told.when) if told.when else None) for told in state.events]
+            for name, state in machine.states.items()
+        }
+        self._values = {
+            name: compile_expression(value) for name, value in (*machine.definitions.items(), *machine.derived.items())
         }
         self._each = {trigger.name: compile_expression(trigger.each) for trigger in machine.triggers() if trigger.each}
         self._related = {
@@ -75,6 +89,20 @@ class Executor:
     def key(self, trigger: Trigger, inputs: Inputs) -> Any:
         """The primary key of the row that the trigger is about."""
         return self._finds[trigger.name](inputs)
+
+    def found(self, trigger: Trigger, inputs: Inputs) -> bool:
+        """Whether the row in ``inputs`` is one that the trigger's ``find`` may find."""
+        where = self._found.get(trigger.name)
+        return where is None or bool(where(inputs))
+
+    def value(self, name: str, inputs: Inputs) -> Any:
+        """The value of a definition or of a derived field."""
+        return self._values[name](inputs)
+
+    def event(self, row: Row) -> str | None:
+        """What is told of a row that came into its state."""
+        inputs = {self._row: row}
+        return next((name for name, when in self._events[row["status"]] if when is None or when(inputs)), None)
 
     def concerns(self, trigger: Trigger, inputs: Inputs) -> bool:
         """Whether an action on many rows is about this one."""
@@ -117,6 +145,7 @@ class Executor:
         if row is not None and (step.to is not None or step.set):
             outcome.row = self._move(step.to, step.set, inputs, row)
             outcome.changed = True
+            outcome.event = self.event(outcome.row) if step.to is not None else step.event
         return outcome
 
     def _move(self, to: str | None, effects: Assignments, inputs: Inputs, row: Row, depth: int = 0) -> Row:
@@ -151,8 +180,13 @@ class Executor:
     def fire(self, due: Due, row: Row, inputs: Inputs) -> Outcome:
         """Fire a timer on a row; its ``now`` is the instant at which it is due."""
         timer = self._timers[due.order]
-        inputs = {**inputs, self._row: row, "now": due.instant}
-        return Outcome(timer.timer.name, None, self._move(timer.timer.to, timer.set, inputs, row), changed=True)
+        inputs = {**inputs, self._row: row, "now": due.instant, **timer.timer.given}
+        if timer.timer.fires is not None:
+            return self.judge(self.machine.internal[timer.timer.fires], inputs)
+        outcome = Outcome(timer.timer.name, None, self._move(timer.timer.to, timer.set, inputs, row), changed=True)
+        if outcome.row is not None:
+            outcome.event = self.event(outcome.row)
+        return outcome
 
     def holds(self, inputs: Inputs) -> bool:
         """Whether the invariant of the row's state is true; for tests."""
@@ -172,6 +206,7 @@ class Executor:
             answer=step.answer,
             headers=_assignments(step.headers),
             show=step.show,
+            event=step.event,
         )
 
 
@@ -191,6 +226,7 @@ class _CompiledStep:
     answer: int | str | None
     headers: Assignments
     show: str | None
+    event: str | None
 
 
 class _CompiledTimer:
@@ -271,6 +307,9 @@ def compile_expression(expression: Expression) -> Callable[[Inputs], Any]:
         case expressions.Field(of, name):
             row = compile_expression(of)
             return lambda inputs: row(inputs).get(name)
+        case expressions.Index(of, at):
+            items_of, index = compile_expression(of), compile_expression(at)
+            return lambda inputs: _item(items_of(inputs), index(inputs))
         case expressions.ListOf(items):
             if all(isinstance(item, expressions.Literal) for item in items):
                 values = [item.value for item in items if isinstance(item, expressions.Literal)]
@@ -288,6 +327,13 @@ def compile_expression(expression: Expression) -> Callable[[Inputs], Any]:
             return lambda inputs: inputs[function](*(value(inputs) for value in values_of))
         case expressions.Binary(sign, left, right):
             return _binary(sign, compile_expression(left), compile_expression(right))
+
+
+def _item(items: list[Any], index: int) -> Any:
+    """An item of a list, counted from 0. Raises ``IndexError`` where there is none; nothing is counted from the end."""
+    if index < 0:
+        raise IndexError(f"an item counted from 0 is asked for at {index}")
+    return items[index]
 
 
 def _binary(sign: str, left: Callable[[Inputs], Any], right: Callable[[Inputs], Any]) -> Callable[[Inputs], Any]:

@@ -34,6 +34,7 @@ class Parameter:
         self.name: str = parameter["name"]
         self.kind: str = parameter["in"]
         self.required = bool(parameter.get("required"))
+        self.names_caller = bool(parameter.get("x-caller"))
         schema = to_json_schema(parameter["schema"], document)
         self.default = schema.get("default")
         self._type = schema.get("type")
@@ -92,10 +93,12 @@ class OperationJudge:
         """
         headers = exchange.headers
         violations: list[Violation] = []
-        caller = ""
+        caller = exchange.caller or ""
         for parameter, name in self.headers:
             raw = headers.get(name)
-            caller = parameter.judge(None if raw is None else raw.decode("latin-1"), exchange, violations) or caller
+            value = parameter.judge(None if raw is None else raw.decode("latin-1"), exchange, violations)
+            if parameter.names_caller:
+                caller = value or caller
         exchange.caller = caller or None
         exchange.job_id = path.get("jobId")
         if self.path:

@@ -13,6 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from mock_server.app import Errors, KeyJudge, Sender
 from mock_server.engine import Engine
+from mock_server.hub.api import HubApi
+from mock_server.hub.batches import Summaries
+from mock_server.hub.errors import BearerJudge, HubErrors
+from mock_server.hub.nodes import Nodes
+from mock_server.hub.scheduler import Scheduler
+from mock_server.hub.shapes import Shapes
+from mock_server.hub.streams import Streams
+from mock_server.hub.submission import Submissions
+from mock_server.hub.webhooks import Webhooks
 from mock_server.judgement import OperationJudge
 from mock_server.runtime_api import RuntimeApi
 from openapi import Contract
@@ -24,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Parts:
-    """What a build is made of. A fault replaces one."""
+    """What a build of the Runtime API is made of. A fault replaces one."""
 
     contract: Contract
     runtime_api: type[RuntimeApi] = RuntimeApi
@@ -33,6 +42,26 @@ class Parts:
     errors: type[Errors] = Errors
     judge: type[OperationJudge] = OperationJudge
     sender: type[Sender] = Sender
+
+
+@dataclass
+class HubParts:
+    """What a build of the Agent Hub is made of. A fault replaces one."""
+
+    contract: Contract
+    api: type[HubApi] = HubApi
+    engine: type[Engine] = Engine
+    gate: type[BearerJudge] = BearerJudge
+    errors: type[HubErrors] = HubErrors
+    judge: type[OperationJudge] = OperationJudge
+    sender: type[Sender] = Sender
+    shapes: type[Shapes] = Shapes
+    summaries: type[Summaries] = Summaries
+    submissions: type[Submissions] = Submissions
+    nodes: type[Nodes] = Nodes
+    scheduler: type[Scheduler] = Scheduler
+    streams: type[Streams] = Streams
+    webhooks: type[Webhooks] = Webhooks
 
 
 @dataclass(frozen=True)
@@ -46,8 +75,13 @@ class Mutant:
     title: str
     rules: tuple[str, ...]
     edit: Callable[[dict[str, Any]], None] | None = None
-    parts: Callable[[Parts], None] | None = None
+    parts: Callable[[Any], None] | None = None
     generated: bool = False
+
+    @property
+    def system(self) -> str:
+        """The API whose rules it breaks."""
+        return "agent-hub" if self.rules[0].startswith("HUB-") else "runtime-api"
 
 
 def registry() -> dict[str, Mutant]:
@@ -66,13 +100,19 @@ def find(id_: str) -> Mutant:
     return faults[id_]
 
 
-def apply(id_: str, contract: Contract) -> Parts:
-    """The build's parts with the fault ``id_``. Raises ``ValueError`` as :func:`find` does."""
-    mutant = find(id_)
+def parts_of(id_: str | None, contract: Contract) -> Any:
+    """The parts of a build of an API (:class:`Parts` or :class:`HubParts`), with the fault where it is one of that API.
+
+    Raises ``ValueError`` as :func:`find` does.
+    """
+    kind = HubParts if contract.name == "agent-hub" else Parts
+    mutant = find(id_) if id_ is not None else None
+    if mutant is None or mutant.system != contract.name:
+        return kind(contract)
     document = copy.deepcopy(contract.document)
     if mutant.edit is not None:
         mutant.edit(document)
-    parts = Parts(Contract(contract.name, document))
+    parts = kind(Contract(contract.name, document))
     if mutant.parts is not None:
         mutant.parts(parts)
     return parts

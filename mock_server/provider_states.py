@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, Any
-
-import jsonschema_rs
+from typing import TYPE_CHECKING
 
 from mock_server.calls import Refusal
-from mock_server.judgement import compile_normaliser
 from mock_server.privacy import OWN_FIELDS
-from mock_server.violations import body_violations
-from openapi.problems import nearest
-from openapi.schemas import to_json_schema
+from mock_server.state_set import StateSet, Values
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
-
     from mock_server.store import Row
     from mock_server.worlds import World
     from openapi import Contract
 
-Values = dict[str, Any]
 
-
-class ProviderStates:
+class ProviderStates(StateSet):
     """The states that ``x-states`` of the control plane's specification lists, on any world."""
 
     def __init__(self, control: Contract) -> None:
-        self._setups: dict[str, Callable[[World, Values], Awaitable[Values]]] = {
+        setups = {
             "reset": self.reset,
             "job": self.job,
             "credential": self.credential,
@@ -38,43 +29,13 @@ class ProviderStates:
             "advance-time": self.advance_time,
             "inspect-job": self.inspect_job,
         }
-        self._schemas = {}
-        for name, schema in control.document["x-states"].items():
-            json_schema = to_json_schema(schema, control.document)
-            validator = jsonschema_rs.Draft202012Validator(json_schema)
-            self._schemas[name] = (json_schema, validator, compile_normaliser(json_schema))
-
-    def known(self, names: Iterable[str]) -> None:
-        """Raises ``ValueError`` for a name that no state has, with the nearest one."""
-        for name in names:
-            if name not in self._setups:
-                raise ValueError(f"no provider state is named `{name}`; {nearest(name, self._setups)}")
-
-    def names(self, world: World) -> list[str]:
-        """The states that the world offers."""
-        return [name for name in self._setups if name not in world.options.without_states]
-
-    async def set_up(self, world: World, state: str, params: Values) -> Values:
-        """Put the world into a state.
-
-        Raises :class:`Refusal`: 501 for a state that is unknown or hidden, 400 for parameters, 409 for a conflict.
-        """
-        names = self.names(world)
-        if state not in names:
-            mend = nearest(state, names, "")
-            what = f"this build does not offer the state `{state}`"
-            raise Refusal("NOT_OFFERED", f"{what}; {mend}" if mend else what)
-        schema, validator, normalise = self._schemas[state]
-        given = {name: value for name, value in params.items() if value is not None}
-        if not validator.is_valid(given):
-            details = body_violations(validator, given, world.redactor, schema=schema)
-            what = "; ".join(item.message for item in details)
-            raise Refusal("INVALID_REQUEST", f"params of the state `{state}`: {what}", details)
-        return await self._setups[state](world, normalise(given))
+        super().__init__(control, "x-states", setups)
 
     async def reset(self, world: World, _: Values) -> Values:
         """Remove every row; virtual time back to real time."""
         await world.engine.reset()
+        if world.has_hub:
+            world.hub.driver.rearm(await world.hub.engine.next_instant())
         return {}
 
     async def job(self, world: World, params: Values) -> Values:
@@ -123,14 +84,6 @@ class ProviderStates:
         """The user switches AI off."""
         await world.engine.act("revokeConsent", params)
         return {}
-
-    async def advance_time(self, world: World, params: Values) -> Values:
-        """Move the clock forward; everything due by then has happened when this answers."""
-        try:
-            now, _ = await world.advance(params["seconds"])
-        except ValueError as error:
-            raise Refusal("INVALID_REQUEST", str(error)) from None
-        return {"now": now}
 
     async def inspect_job(self, world: World, params: Values) -> Values:
         """Every column of a job, and how many results and logs it has."""

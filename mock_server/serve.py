@@ -14,6 +14,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import uvicorn
@@ -23,13 +24,21 @@ from mock_server import journal, recording
 from mock_server.control import Guard
 from mock_server.fault_plans import read_plans
 from mock_server.fault_targets import Targets
+from mock_server.hub.accounts import tokens
+from mock_server.hub.hub import HubOptions
+from mock_server.hub.states import HubStates
+from mock_server.hub.webhooks import sound_secret
 from mock_server.ports import BACKLOG, PortsServer, bind, is_loopback
 from mock_server.provider_states import ProviderStates
 from mock_server.seed_data import DataError, SeedData
 from mock_server.server import Server
+from mock_server.state_set import known
 from mock_server.wire import HTTP
 from mock_server.worlds import Options, Worlds
 from openapi import SpecError
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 _KEEP_ALIVE = 75
 _GRACE = 5
@@ -38,9 +47,15 @@ _GRACE = 5
 class _Uvicorn(PortsServer):
     """Tells on standard output when it answers; a line of JSON, so that a test in any language can wait for it."""
 
-    def __init__(self, config: uvicorn.Config, sock: socket.socket, base_url: str) -> None:
+    def __init__(self, config: uvicorn.Config, sock: socket.socket, base_url: str, worlds: Worlds) -> None:
         super().__init__(config, sock)
-        self.base_url = base_url
+        self.base_url, self.worlds = base_url, worlds
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop; streams that are open end first, so that nobody waits for them."""
+        for world in self.worlds:
+            world.end_streams()
+        super().handle_exit(sig, frame)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, then say so."""
@@ -82,7 +97,7 @@ class _UsageError(click.ClickException):
     exit_code = 2
 
 
-@click.command("serve", short_help="Serve the reference: the mock of the Runtime API.")
+@click.command("serve", short_help="Serve the reference: the mock of both APIs.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port", default=8080, show_default=True, type=click.IntRange(0, 65535), help="Port; 0 picks a free one."
@@ -104,6 +119,24 @@ class _UsageError(click.ClickException):
 )
 @click.option(
     "--api-key", envvar="CONTRACT_API_KEY", default="test-internal-key", help="Service token of the Runtime API."
+)
+@click.option(
+    "--hub-token",
+    envvar="CONTRACT_HUB_TOKEN",
+    default="zqa_live_test",
+    help="API key of the Agent Hub; the second one has _b behind it.",
+)
+@click.option(
+    "--webhook-secret",
+    envvar="CONTRACT_WEBHOOK_SECRET",
+    help="Secret by which webhooks are signed: whsec_ and base64, or any text; without it they are not.",
+)
+@click.option(
+    "--allow-callback-host",
+    "callback_hosts",
+    multiple=True,
+    metavar="HOST",
+    help="Host to which webhooks may go, beside loopback ones (repeatable).",
 )
 @click.option("--control-token", envvar="CONTRACT_CONTROL_TOKEN", help="Bearer token of the control plane.")
 @click.option(
@@ -140,6 +173,9 @@ def serve_command(
     faults: tuple[Path, ...],
     without_states: tuple[str, ...],
     api_key: str,
+    hub_token: str,
+    webhook_secret: str | None,
+    callback_hosts: tuple[str, ...],
     control_token: str | None,
     journal_entries: int,
     journal_bytes: int,
@@ -147,7 +183,7 @@ def serve_command(
     record_bytes: int,
     until_eof: bool,
 ) -> None:
-    """Serve the Runtime API and its control plane on one port until SIGTERM or Ctrl-C.
+    """Serve the Runtime API, the Agent Hub and their control plane on one port until SIGTERM or Ctrl-C.
 
     Prints one line of JSON on standard output once it answers: {"event": "ready", "baseUrl": ...}.
     """
@@ -159,19 +195,24 @@ def serve_command(
         raise _UsageError("--control-token is empty; give a token, or leave the option out")
     if not api_key:
         raise _UsageError("--api-key is empty; give the token that Runtimes are to send")
+    if not hub_token:
+        raise _UsageError("--hub-token is empty; give the API key that integrators are to send")
+    if webhook_secret is not None and not sound_secret(webhook_secret):
+        raise _UsageError("--webhook-secret can't be used: it is empty, or no base64 follows `whsec_`")
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     options = Options(
         clock=clock,
         mutant=mutant,
         without_states=frozenset(without_states),
         api_key=api_key,
+        hub=HubOptions(tokens(hub_token), webhook_secret, frozenset(host.lower() for host in callback_hosts)),
         journal_entries=journal_entries,
         journal_bytes=journal_bytes,
     )
     try:
         if faults:
             options = replace(options, faults=read_plans(faults, Targets(openapi.load())))
-        ProviderStates(openapi.load("control")).known(without_states)
+        known(without_states, ProviderStates(openapi.load("control")), HubStates(openapi.load("control")))
         worlds = Worlds(options)
         seeds = SeedData.read(data) if data else None
     except (ValueError, SpecError, DataError) as error:
@@ -200,10 +241,12 @@ def serve_command(
             await worlds.default.fill(seeds)
         gc.collect()
         gc.freeze()  # what was loaded stays for good: no need to look at it again with each collection
-        worlds.listener = server = _Uvicorn(config, sock, base_url)
+        worlds.listener = server = _Uvicorn(config, sock, base_url, worlds)
         expiring = asyncio.create_task(worlds.keep_expiring())
         await server.serve([sock])
         expiring.cancel()
+        for world in worlds:
+            world.close()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         # uvicorn stops gracefully and then raises the signal again; to have stopped as asked is no failure.

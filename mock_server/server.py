@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+import openapi
 from mock_server import fault_layer, pages
 from mock_server.app import EXCHANGE, Sender
 from mock_server.calls import Answer, Exchange
 from mock_server.control import BASE_PATH, Control, Guard
-from mock_server.worlds import PREFIX
+from mock_server.worlds import PREFIX, build_hub
 
 if TYPE_CHECKING:
     from mock_server.recording import Recorder
@@ -25,6 +26,7 @@ class Server:
         """``recorder`` is told every exchange of every world."""
         self.worlds, self.recorder = worlds, recorder
         self.control = Control(worlds, guard)
+        self.hub_path: str = openapi.load("agent-hub").document["x-base-path"] + "/"
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Serve one request; other protocols than HTTP are for the default world's app (its lifespan)."""
@@ -57,7 +59,9 @@ class Server:
                 await pages.serve(scope, send)
                 return
             try:
-                if world.faults.active:
+                if path.startswith(self.hub_path):
+                    await build_hub(world.options.mutant).api.asgi(scope, receive, send)
+                elif world.faults.active:
                     await fault_layer.serve(world.build.api.asgi, exchange, scope, receive, send)
                 else:
                     await world.build.api.asgi(scope, receive, send)

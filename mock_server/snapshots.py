@@ -34,6 +34,8 @@ class Snapshot:
     """The instant of the world's clock, epoch milliseconds."""
     jobs: int
     rows: Saved
+    hub: Saved | None
+    """The rows of the Agent Hub; None where nobody had used it."""
     parts: tuple[tuple[Part, Any], ...]
 
     def summary(self) -> dict[str, Any]:
@@ -69,7 +71,8 @@ class Snapshots:
         engine = world.engine
         jobs = len(await engine.store.rows(engine.machine.entity))
         parts = tuple((part, part.save()) for part in world.parts)
-        snapshot = self._all[name] = Snapshot(name, now, jobs, await engine.store.save(), parts)
+        hub = await world.hub.save() if world.has_hub else None
+        snapshot = self._all[name] = Snapshot(name, now, jobs, await engine.store.save(), hub, parts)
         return snapshot
 
     async def restore(self, world: World, name: str) -> None:
@@ -79,6 +82,10 @@ class Snapshots:
         world.clock.set(snapshot.now)
         for part, saved in snapshot.parts:
             part.restore(saved)
+        if snapshot.hub is not None:
+            await world.hub.restore(snapshot.hub)
+        elif world.has_hub:
+            await world.hub.reset()
 
     def drop(self, name: str) -> None:
         """Forget one. Raises ``LookupError`` for an unknown name."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from sortedcontainers import SortedList
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 Row = dict[str, Any]
 """Column name to value, as ``components.schemas`` of the spec names them; instants are epoch milliseconds."""
@@ -49,6 +49,30 @@ class Queue:
 
 
 @dataclass(frozen=True, slots=True)
+class List:
+    """An ordered list of rows that ``x-row.lists`` keeps: those in one of ``states`` (None: all), one list for each
+    value of the columns ``by``. ``order`` are columns, each with 1 for ascending or -1 for descending (numbers only);
+    together they tell all rows apart.
+    """
+
+    by: tuple[str, ...]
+    order: tuple[tuple[str, int], ...]
+    states: frozenset[str] | None = None
+
+    def group(self, row: Row) -> tuple[Any, ...] | None:
+        """The list that the row is in; None where it is in none."""
+        if self.states is not None and row["status"] not in self.states:
+            return None
+        values = tuple(row[column] for column in self.by)
+        return None if None in values else values
+
+    def entry(self, row: Row) -> tuple[Any, ...]:
+        """The row in its list, behind what it is ordered by."""
+        places = (row[column] if sign > 0 else -row[column] for column, sign in self.order)
+        return (*places, _Carried(row))
+
+
+@dataclass(frozen=True, slots=True)
 class QueueQuery:
     """What of a queue is asked for; a filter that is None accepts every row (RT-POLL-12 to 14)."""
 
@@ -79,6 +103,15 @@ class Store(Protocol):
     async def queue(self, query: QueueQuery) -> list[Row]:
         """The first rows of the queue that match, in its order."""
 
+    async def listed(self, entity: str, name: str, group: tuple[Any, ...]) -> Sequence[Row]:
+        """The rows of one list of ``x-row.lists``, in its order."""
+
+    async def first(self, entity: str, name: str, group: tuple[Any, ...]) -> Row | None:
+        """The first row of a list, None where it is empty."""
+
+    async def newest(self, entity: str, name: str, group: tuple[Any, ...], before: Any | None = None) -> Iterator[Row]:
+        """The rows of a list from its end on; with ``before`` those whose first column of order is below it."""
+
     async def clear(self) -> None:
         """Remove every row."""
 
@@ -98,12 +131,14 @@ class MemoryStore:
         unique: Mapping[str, tuple[str, ...]],
         queue: Queue | None,
         by: Mapping[str, str] | None = None,
+        lists: Mapping[str, Mapping[str, List]] | None = None,
     ) -> None:
         """``keys``: primary key by entity; ``unique``: a further unique set of columns, null being different.
 
-        ``by``: a column, never changed, by which rows of an entity can be listed.
+        ``by``: a column, never changed, by which rows of an entity can be listed; ``lists``: its ordered lists by name.
         """
         self._keys, self._unique, self._queue, self._by = keys, unique, queue, by or {}
+        self._lists = lists or {}
         self._clear()
 
     def _clear(self) -> None:
@@ -113,6 +148,7 @@ class MemoryStore:
         self._timers: SortedList = SortedList()
         self._groups: dict[str, SortedList] = {}
         self._listed: dict[tuple[str, Any], dict[str, None]] = {}
+        self._ordered: dict[tuple[str, tuple[Any, ...]], SortedList] = {}
 
     async def clear(self) -> None:
         """Remove every row."""
@@ -120,11 +156,12 @@ class MemoryStore:
 
     async def save(self) -> Saved:
         """All rows as they are: the tables are copied, the rows shared."""
-        return _copies(self._rows, self._by_unique, self._due, self._timers, self._groups, self._listed)
+        return _copies(self._rows, self._by_unique, self._due, self._timers, self._groups, self._listed, self._ordered)
 
     async def restore(self, saved: Saved) -> None:
         """Have the saved rows, and none else."""
-        self._rows, self._by_unique, self._due, self._timers, self._groups, self._listed = _copies(*saved)
+        copies = _copies(*saved)
+        self._rows, self._by_unique, self._due, self._timers, self._groups, self._listed, self._ordered = copies
 
     async def get(self, entity: str, key: str) -> Row | None:
         """The row with that primary key."""
@@ -183,6 +220,8 @@ class MemoryStore:
             self._listed.setdefault((entity, new[self._by[entity]]), {})[key] = None
         if self._queue is not None and entity == self._queue.entity:
             self._requeue(self._queue, old, new)
+        for name, kept in self._lists.get(entity, {}).items():
+            self._relist(name, kept, old, new)
         before = self._due.pop((entity, key), None)
         if before is not None:
             self._timers.remove(before)
@@ -190,6 +229,36 @@ class MemoryStore:
             entry = (change.due.instant, change.due.order, key)
             self._due[entity, key] = entry
             self._timers.add(entry)
+
+    def _relist(self, name: str, kept: List, old: Row | None, new: Row) -> None:
+        before = None if old is None else kept.group(old)
+        if old is not None and before is not None:
+            rows = self._ordered[name, before]
+            rows.remove(kept.entry(old))
+            if not rows:
+                del self._ordered[name, before]
+        after = kept.group(new)
+        if after is not None:
+            self._ordered.setdefault((name, after), SortedList()).add(kept.entry(new))
+
+    async def listed(self, entity: str, name: str, group: tuple[Any, ...]) -> Sequence[Row]:
+        """The rows of one list, in its order."""
+        return [entry[-1].row for entry in self._ordered.get((name, group), ())]
+
+    async def first(self, entity: str, name: str, group: tuple[Any, ...]) -> Row | None:
+        """The first row of a list, None where it is empty."""
+        rows = self._ordered.get((name, group))
+        row: Row | None = rows[0][-1].row if rows else None
+        return row
+
+    async def newest(self, entity: str, name: str, group: tuple[Any, ...], before: Any | None = None) -> Iterator[Row]:
+        """The rows of a list from its end on; with ``before`` those whose first column of order is below it."""
+        rows = self._ordered.get((name, group))
+        if rows is None:
+            return iter(())
+        if before is None:
+            return (entry[-1].row for entry in reversed(rows))
+        return (entry[-1].row for entry in rows.irange(maximum=(before,), inclusive=(True, False), reverse=True))
 
     def _requeue(self, queue: Queue, old: Row | None, new: Row) -> None:
         # The row itself rides along behind its order; the key in the order is unique, so rows are never compared.
@@ -227,6 +296,7 @@ def _copies(
     timers: SortedList,
     groups: dict[str, SortedList],
     listed: dict[tuple[str, Any], dict[str, None]],
+    ordered: dict[tuple[str, tuple[Any, ...]], SortedList],
 ) -> tuple[Any, ...]:
     """A memory store's tables, copied as deep as they are changed."""
     return (
@@ -236,6 +306,7 @@ def _copies(
         timers.copy(),
         {name: group.copy() for name, group in groups.items()},
         {value: dict(keys) for value, keys in listed.items()},
+        {key: rows.copy() for key, rows in ordered.items()},
     )
 
 

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import openapi
 from mock_server import mutants
 from mock_server.app import Api
-from mock_server.clock import Clock, make_clock
+from mock_server.clock import LATEST, TOO_LATE, Clock, make_clock
 from mock_server.engine import Engine, Firings, Rows
 from mock_server.executor import Executor
 from mock_server.fault_plans import FaultPlans, Plan
 from mock_server.fault_targets import Targets
+from mock_server.hub.accounts import tokens
+from mock_server.hub.hub import Hub, HubBuild, HubOptions
 from mock_server.journal import MAX_BYTES, MAX_ENTRIES, Journal
 from mock_server.leases import Lease
 from mock_server.snapshots import Exists, Snapshots
@@ -34,6 +36,9 @@ PREFIX = "/__worlds__/"
 MOST = 10_000
 """Worlds that a server holds beside the default one."""
 
+TEST_HUB = HubOptions(tokens("zqa_live_test"))
+"""A hub with the keys that the command line has by default."""
+
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _TICK = 0.25
 _REMEMBERED = 1000
@@ -44,6 +49,7 @@ class Options:
     """What a world is made with."""
 
     api_key: str
+    hub: HubOptions = TEST_HUB
     clock: str = "real"
     mutant: str | None = None
     without_states: frozenset[str] = frozenset()
@@ -79,7 +85,7 @@ class Build:
 def build(mutant: str | None) -> Build:
     """The reference, or the reference with one seeded fault. Raises ``ValueError`` for an unknown fault."""
     contract = openapi.load("runtime-api")
-    parts = mutants.Parts(contract) if mutant is None else mutants.apply(mutant, contract)
+    parts = mutants.parts_of(mutant, contract)
     contract = parts.contract
     if contract.machine is None:
         raise ValueError("the Runtime API has no state machine")
@@ -95,6 +101,31 @@ def build(mutant: str | None) -> Build:
     return Build(contract, Executor(contract.machine), Rows(contract), parts.engine, api)
 
 
+@functools.cache
+def build_hub(mutant: str | None) -> HubBuild:
+    """The reference hub, or one with a seeded fault. Raises ``ValueError`` for an unknown fault."""
+    contract = openapi.load("agent-hub")
+    parts = mutants.parts_of(mutant, contract)
+    contract, check = parts.contract, parts.contract is contract
+    if contract.machine is None:
+        raise ValueError("the Agent Hub has no state machine")
+    executor = Executor(contract.machine)
+    shapes = parts.shapes(contract, executor, check=check)
+    schemas = contract.document["components"]["schemas"]
+    most = schemas["BatchSummary"]["properties"]["failures"]["maxItems"]
+    api = Api(
+        contract,
+        parts.api(contract, parts.submissions(contract)).handlers(),
+        parts.errors(contract),
+        key=parts.gate(contract.document["x-base-path"]),
+        validate_responses=check,
+        judge=parts.judge,
+        sender=parts.sender(),
+    )
+    summaries = parts.summaries(shapes, schemas["JobStatus"]["enum"], most)
+    return HubBuild(contract, executor, Rows(contract), api, shapes, summaries, parts)
+
+
 def _key_header(contract: openapi.Contract) -> str:
     name: str = contract.document["components"]["securitySchemes"]["internalKey"]["name"]
     return name
@@ -108,7 +139,8 @@ class World:
         self._seeds: SeedData | None = None
         self.build = build(options.mutant)
         self.platform_key = f"platform-{secrets.token_hex(16)}"  # no `sk-`: to be replaced since it is known
-        self.redactor = self.build.contract.redactor([options.api_key, self.platform_key])
+        hub_secrets = [*options.hub.tokens, *filter(None, [options.hub.webhook_secret])]
+        self.redactor = self.build.contract.redactor([options.api_key, self.platform_key, *hub_secrets])
         self.api_key = options.api_key.encode()
         names = self.build.contract.secret_names
         self.journal = Journal(self.redactor, options.journal_entries, options.journal_bytes, secret_names=names)
@@ -120,6 +152,16 @@ class World:
         self.snapshots = Snapshots()
         self.parts: list[Part] = [self.faults]
         """What a snapshot holds beside rows and clock."""
+
+    @functools.cached_property
+    def hub(self) -> Hub:
+        """The world's Agent Hub, made when it is first asked for."""
+        return Hub(build_hub(self.options.mutant), self.clock, self.options.hub)
+
+    @property
+    def has_hub(self) -> bool:
+        """Whether somebody used the Agent Hub."""
+        return "hub" in self.__dict__
 
     @property
     def path(self) -> str:
@@ -134,6 +176,8 @@ class World:
     async def reset(self) -> None:
         """Back to how the world was made: its data alone, an empty journal, its own time, fault plans not yet met."""
         await self.engine.reset()
+        if self.has_hub:
+            await self.hub.reset()
         self.journal.clear()
         self.faults.restart()
         if self._seeds is not None:
@@ -144,8 +188,39 @@ class World:
 
         Raises ``ValueError`` where the clock would go past the year 9999.
         """
-        fired = Firings(most)
-        return await self.engine.advance(round(seconds * 1000), fired), fired
+        fired, milliseconds = Firings(most), round(seconds * 1000)
+        if not self.has_hub:
+            return await self.engine.advance(milliseconds, fired), fired
+        target = self.clock.now() + milliseconds
+        if target > LATEST:
+            raise ValueError(TOO_LATE)
+        while milliseconds:
+            # The clock goes from one instant to the next: who looks, a webhook's receiver say, sees the world at it.
+            instants = [await self.engine.next_instant(), await self.hub.engine.next_instant()]
+            instant = min((instant for instant in instants if instant is not None), default=target)
+            self.clock.advance(max(min(instant, target) - self.clock.now(), 0))
+            await self._happen(fired)
+            if instant >= target:
+                break
+        return await self._happen(fired), fired
+
+    async def _happen(self, fired: Firings) -> int:
+        """Both APIs do what is due by now; deliveries get their time. Returns that instant."""
+        await self.engine.settle(fired)
+        await self.hub.engine.settle(fired)
+        await self.hub.webhooks.quiet()
+        self.hub.driver.rearm(await self.hub.engine.next_instant())
+        return await self.engine.settle(fired)
+
+    def end_streams(self) -> None:
+        """The server stops: connections that are open for as long as there is something to tell come to their end."""
+        if self.has_hub:
+            self.hub.streams.end_all()
+
+    def close(self) -> None:
+        """The world goes away."""
+        if self.has_hub:
+            self.hub.close()
 
     async def jobs(self) -> dict[str, int]:
         """How many jobs are in each state now; states without a job are left out."""
@@ -286,6 +361,7 @@ class Worlds:
         world = self._worlds.pop(id_, None)
         if world is None:
             return False
+        world.close()
         if world.options.own_key:
             del self.by_key[world.api_key]
             self.default.redactor.discard(world.options.api_key)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from openapi.bundling import bundle, refer
 from openapi.documents import Document, at_pointer, escape
-from openapi.machine import Machine, MachineError, build
+from openapi.machine import Machine, MachineError
+from openapi.machine_text import build
 from openapi.problems import Problem, SpecError
 from openapi.redaction import Redactor
 from openapi.register import Place, Register
@@ -123,6 +124,17 @@ class Contract:
                     id_ = operation["operationId"]
                     found[id_] = Operation(id_, method.upper(), path, statuses, operation)
         return found
+
+    @cached_property
+    def events(self) -> tuple[str, ...]:
+        """The names of the API's events: the values of ``event`` in the schema that ``x-events`` of a stream names."""
+        for operation in self.operations.values():
+            for response in operation.document["responses"].values():
+                stream = self.resolve(response).get("content", {}).get("text/event-stream", {})
+                told = self.resolve(stream.get("x-events", {})).get("properties", {}).get("event", {})
+                if names := self.resolve(told).get("enum"):
+                    return tuple(names)
+        return ()
 
     def resolve(self, item: Mapping[str, Any]) -> dict[str, Any]:
         """The item, or what its ``$ref`` leads to. Raises ``KeyError`` for a reference to nowhere or in a circle."""

@@ -1,9 +1,9 @@
 """The subset of CEL (Common Expression Language) in which the specifications state guards and effects.
 
-In the subset: literals (``null``, ``true``, 64-bit integers, strings), names, fields, lists, ``! && || ?: in``,
-comparisons, ``+ - *`` and calls of named functions. Left out on purpose: ``has``, maps, macros, doubles, ``size``
-(evaluators differ on them). This module parses; what executes an expression lives with the server, what judges by it
-with the suites.
+In the subset: literals (``null``, ``true``, 64-bit integers, strings), names, fields, lists, items of lists
+(``list[0]``), ``! && || ?: in``, comparisons, ``+ - *`` and calls of named functions. Left out on purpose: ``has``,
+maps, macros, doubles, ``size`` (evaluators differ on them). This module parses; what executes an expression lives with
+the server, what judges by it with the suites.
 """
 
 from __future__ import annotations
@@ -47,6 +47,14 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
+class Index:
+    """``of[index]``, an item of a list, counted from 0; an item that is not there is an error."""
+
+    of: Expression
+    index: Expression
+
+
+@dataclass(frozen=True, slots=True)
 class ListOf:
     """``[a, b]``."""
 
@@ -86,7 +94,7 @@ class Call:
     arguments: tuple[Expression, ...]
 
 
-Expression: TypeAlias = Literal | Name | Field | ListOf | Not | Binary | Conditional | Call
+Expression: TypeAlias = Literal | Name | Field | Index | ListOf | Not | Binary | Conditional | Call
 
 #: Binary operators from the loosest to the tightest; one level is left-associative.
 PRECEDENCE = (("||",), ("&&",), ("==", "!=", "<=", ">=", "<", ">", "in"), ("+", "-"), ("*",))
@@ -120,6 +128,8 @@ def children(expression: Expression) -> tuple[Expression, ...]:
     match expression:
         case Field(of, _):
             return (of,)
+        case Index(of, index):
+            return (of, index)
         case ListOf(items):
             return items
         case Not(operand):
@@ -145,6 +155,8 @@ def rebuild(expression: Expression, change: Callable[[Expression], Expression]) 
     match expression:
         case Field(of, name):
             expression = Field(rebuild(of, change), name)
+        case Index(of, index):
+            expression = Index(rebuild(of, change), rebuild(index, change))
         case ListOf(items):
             expression = ListOf(tuple(rebuild(item, change) for item in items))
         case Not(operand):
@@ -178,6 +190,8 @@ def render(expression: Expression, level: int = -1) -> str:
             return name
         case Field(of, name):
             return f"{render(of, _POSTFIX)}.{name}"
+        case Index(of, index):
+            return f"{render(of, _POSTFIX)}[{render(index)}]"
         case ListOf(items):
             return "[" + ", ".join(render(item) for item in items) + "]"
         case Not(operand):
@@ -252,11 +266,16 @@ class _Parser:
                 self.fail("a number expected after `-`")
             return Literal(-self.integer(_MAX_INT + 1))
         expression = self.primary()
-        while self.take("."):
-            if self.kind != "word":
-                self.fail(f"a field's name expected, not `{self.value}`")
-            expression = Field(expression, self.step())
-        return expression
+        while True:
+            if self.take("."):
+                if self.kind != "word":
+                    self.fail(f"a field's name expected, not `{self.value}`")
+                expression = Field(expression, self.step())
+            elif self.take("["):
+                expression = Index(expression, self.conditional())
+                self.expect("]")
+            else:
+                return expression
 
     def primary(self) -> Expression:
         if self.take("("):

@@ -261,6 +261,26 @@ def _register(contract: Contract) -> Iterator[Problem]:
             )
 
 
+def _rows(contract: Contract) -> Iterator[Problem]:
+    """Keys and lists of rows name their columns, and states that there are."""
+    for name, schema in contract.document.get("components", {}).get("schemas", {}).items():
+        row = schema.get("x-row")
+        if row is None:
+            continue
+        place = f"/components/schemas/{escape(name)}/x-row"
+        named = [(f"{place}/{key}", row[key]) for key in ("key", "by") if key in row]
+        for list_name, listed in row.get("lists", {}).items():
+            at = f"{place}/lists/{escape(list_name)}"
+            named += [(f"{at}/by", column) for column in listed["by"]]
+            named += [(f"{at}/order", column.removeprefix("-")) for column in listed["order"]]
+            for state in listed.get("from", ()):
+                if contract.machine is None or state not in contract.machine.states:
+                    yield contract.problem(f"{at}/from", f"`{state}` is no state", "name one of `states`")
+        for at, column in named:
+            if column not in schema.get("properties", {}):
+                yield contract.problem(at, f"`{column}` is no column of {name}", "correct the name")
+
+
 def _output_schemas(contract: Contract) -> Iterator[Problem]:
     """Every schema version that the API supports is described, no other is, and examples of results are of theirs."""
     described = contract.document.get("x-output-schemas")
@@ -297,6 +317,7 @@ RULES: tuple[Callable[[Contract], Iterator[Problem]], ...] = (
     _examples,
     _operations,
     _machine,
+    _rows,
     _output_schemas,
     _register,
 )

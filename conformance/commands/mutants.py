@@ -11,8 +11,8 @@ import click
 
 from conformance import mutation, reference
 from conformance.cli import config_option
-from conformance.commands.check import interruptible
-from conformance.commands.options import SUITE, reports
+from conformance.commands.options import reports
+from conformance.commands.running import interruptible
 from mock_server.mutants import registry
 
 if TYPE_CHECKING:
@@ -54,9 +54,7 @@ def run_mutants(
     verdicts = []
     try:
         with interruptible():
-            for verdict in mutation.run(
-                faults, suite=SUITE, workers=workers, whole=whole, seed=seed, time_limit=time_limit
-            ):
+            for verdict in mutation.run(faults, workers=workers, whole=whole, seed=seed, time_limit=time_limit):
                 verdicts.append(verdict)
                 _tell(verdict, whole=whole)
     except reference.ReferenceFailed as error:

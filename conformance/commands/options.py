@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,71 +12,106 @@ from urllib.parse import urlsplit
 
 import click
 
-import openapi
 from conformance.judging import FUZZ_EXAMPLES
 from conformance.report.json_report import to_json
-from contract_tests.given import Timing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from conformance.systems import System
     from openapi import Requirement
 
-SUITE = "runtime_api"
 REPORTS = {"json": to_json}
-_TIMINGS = tuple(field.name for field in fields(Timing))
+_HOST = re.compile(r"(?!-)[A-Za-z0-9._-]{1,253}")
 
 
-def common_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Options of every kind of check."""
-    for option in reversed(
-        [
-            click.option("--only", multiple=True, metavar="GLOB", help="Only rules whose id matches (repeatable)."),
-            click.option("--skip", multiple=True, metavar="GLOB", help="No rules whose id matches (repeatable)."),
-            click.option("--level", type=click.Choice(["seed", "full"]), default="full", show_default=True),
-            click.option(
-                "--timing", metavar="K=V,...", help=f"The build's own timing, seconds: {', '.join(_TIMINGS)}."
-            ),
-            click.option(
-                "--report", "reports", multiple=True, metavar="FORMAT=PATH", help="Write a report: json (repeatable)."
-            ),
-            click.option("--seed", type=int, default=1, show_default=True, help="Same seed, same requests."),
-            click.option("--workers", type=click.IntRange(1, 8), help="Child processes [default: 2, a real build 1]."),
-            click.option(
-                "--time-limit", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Seconds for it all."
-            ),
-            click.option("--fail-fast", is_flag=True, help="Stop at the first failed check."),
-            click.option(
-                "--fuzz-examples",
-                type=click.IntRange(0, 100_000),
-                default=FUZZ_EXAMPLES,
-                show_default=True,
-                metavar="N",
-                help="Random requests of each operation, valid and invalid ones, beyond the boundaries of its schemas.",
-            ),
-            click.option("--no-fuzz", is_flag=True, help="Leave out checks that generate their requests."),
-        ]
-    ):
-        command = option(command)
-    return command
+def common_options(system: System | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Options of every kind of check; without a ``system`` of the self-check."""
+
+    def apply(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(_common(system)):
+            command = option(command)
+        return command
+
+    return apply
 
 
-def selected(options: dict[str, Any]) -> list[Requirement]:
-    """The rules that are asked for. Raises ``click.UsageError`` where a filter matches none, or none is left."""
-    register = openapi.load("runtime-api").register
+class _TimingOption(click.Option):
+    """Names the keys of a system in its help, for which it has to look into the suite."""
+
+    def __init__(self, *args: Any, system: System | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._system = system
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """What the help says."""
+        if self._system is not None:
+            self.help = f"The build's own timing, seconds: {', '.join(_kinds(self._system))}."
+        return super().get_help_record(ctx)
+
+
+def _common(system: System | None) -> list[Callable[..., Any]]:
+    return [
+        click.option("--only", multiple=True, metavar="GLOB", help="Only rules whose id matches (repeatable)."),
+        click.option("--skip", multiple=True, metavar="GLOB", help="No rules whose id matches (repeatable)."),
+        click.option("--level", type=click.Choice(["seed", "full"]), default="full", show_default=True),
+        click.option(
+            "--timing",
+            cls=_TimingOption,
+            system=system,
+            metavar="K=V,...",
+            help="The build's own timing, seconds; of a real build alone.",
+        ),
+        click.option(
+            "--report", "reports", multiple=True, metavar="FORMAT=PATH", help="Write a report: json (repeatable)."
+        ),
+        click.option("--seed", type=int, default=1, show_default=True, help="Same seed, same requests."),
+        click.option("--workers", type=click.IntRange(1, 8), help="Child processes [default: 2, a real build 1]."),
+        click.option(
+            "--time-limit", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Seconds for it all."
+        ),
+        click.option("--fail-fast", is_flag=True, help="Stop at the first failed check."),
+        click.option(
+            "--fuzz-examples",
+            type=click.IntRange(0, 100_000),
+            default=FUZZ_EXAMPLES,
+            show_default=True,
+            metavar="N",
+            help="Random requests of each operation, valid and invalid ones, beyond the boundaries of its schemas.",
+        ),
+        click.option("--no-fuzz", is_flag=True, help="Leave out checks that generate their requests."),
+    ]
+
+
+def selected(options: dict[str, Any], systems: Sequence[System]) -> list[Requirement]:
+    """The rules of these systems that are asked for, system by system.
+
+    Raises ``click.UsageError`` where a filter matches no rule of any, or none is left.
+    """
     for name in ("only", "skip"):
         for glob in options[name]:
-            if not register.select([glob]):
-                raise click.UsageError(f"--{name} {glob} matches no rule; `contract requirements` lists the ids")
-    rules = register.select(options["only"], options["skip"])
+            if not any(system.contract.register.select([glob]) for system in systems):
+                names = " or ".join(system.name for system in systems)
+                raise click.UsageError(
+                    f"--{name} {glob} matches no rule of {names}; `contract requirements` lists the ids"
+                )
+    rules = [rule for system in systems for rule in system.contract.register.select(options["only"], options["skip"])]
     if not rules:
         raise click.UsageError("--only and --skip together leave no rule; `contract requirements` lists the ids")
     return rules
 
 
-def wanted(rules: list[Requirement], options: dict[str, Any]) -> list[str] | None:
-    """Ids of the rules to be checked; None for all. At level ``seed`` decisions are checked and reported, too."""
-    return [rule.id for rule in rules] if options["only"] or options["skip"] else None
+def asked(rules: Iterable[Requirement], systems: Iterable[System]) -> list[System]:
+    """The systems that have a rule among these."""
+    ids = {rule.id for rule in rules}
+    return [system for system in systems if ids & system.contract.register.keys()]
+
+
+def wanted(system: System, rules: list[Requirement], options: dict[str, Any]) -> list[str] | None:
+    """Ids of a system's rules to be checked; None for all. At level ``seed`` decisions are checked, too."""
+    if not options["only"] and not options["skip"]:
+        return None
+    return [rule.id for rule in rules if rule.id in system.contract.register]
 
 
 def stop_at(rules: list[Requirement], options: dict[str, Any]) -> list[str]:
@@ -129,18 +165,48 @@ def key(option: str, text: str) -> str:
     return text
 
 
-def timings(text: str | None) -> dict[str, float]:
-    """``lock=3,timeout=6`` as numbers. Raises ``click.UsageError``."""
-    found: dict[str, float] = {}
+def host(option: str, text: str) -> str:
+    """A host name or IPv4 address. Raises ``click.UsageError``."""
+    if not _HOST.fullmatch(text):
+        raise click.UsageError(f"{option}: `{text}` is no host name or IPv4 address; leave scheme and port out")
+    return text
+
+
+def timings(system: System, text: str | None) -> dict[str, float | list[float]]:
+    """``lock=3,timeout=6`` as numbers by the names of the system's timing, ``backoff=3/4/5`` as a list.
+
+    Raises ``click.UsageError``.
+    """
+    kinds = _kinds(system)
+    found: dict[str, float | list[float]] = {}
     for item in filter(None, (part.strip() for part in (text or "").split(","))):
         name, _, value = (part.strip() for part in item.partition("="))
-        try:
-            seconds = float(value)
-        except ValueError:
-            raise click.UsageError(f"--timing {item}: `{value}` is no number of seconds") from None
-        if name not in _TIMINGS or not 0 < seconds < math.inf:
-            raise click.UsageError(f"--timing {item}: write one of {', '.join(_TIMINGS)} and seconds above 0")
-        if name in found:
+        if name not in kinds:
+            raise click.UsageError(f"--timing {item}: write one of {', '.join(kinds)} and seconds above 0")
+        many = kinds[name]
+        seconds = [_seconds(item, part) for part in (value.split("/") if many else [value])]
+        if len(seconds) != (many or 1):
+            raise click.UsageError(f"--timing {item}: write {many} numbers with `/` between them")
+        field = name.replace("-", "_")
+        if field in found:
             raise click.UsageError(f"--timing {item}: {name} is there twice")
-        found[name] = seconds
+        found[field] = seconds if many else seconds[0]
     return found
+
+
+def _seconds(item: str, text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        raise click.UsageError(f"--timing {item}: `{text}` is no number of seconds") from None
+    if not 0 < seconds < math.inf:
+        raise click.UsageError(f"--timing {item}: seconds are above 0")
+    return seconds
+
+
+def _kinds(system: System) -> Mapping[str, int]:
+    """The keys of a system's timing, each with how many numbers it takes where that is a list, otherwise 0."""
+    return {
+        item.name.replace("_", "-"): len(item.default) if isinstance(item.default, tuple) else 0
+        for item in fields(system.timing_class)
+    }

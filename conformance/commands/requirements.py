@@ -11,6 +11,7 @@ import click
 
 import openapi
 from conformance.catalogue import checks_by_rule
+from conformance.systems import SYSTEMS
 from mock_server.mutants import registry
 
 
@@ -18,10 +19,10 @@ from mock_server.mutants import registry
 @click.option("--only", multiple=True, metavar="GLOB", help="Only rules whose id matches (repeatable).")
 @click.option("--format", "format_", type=click.Choice(["md", "csv", "json"]), default="md", show_default=True)
 def requirements(only: tuple[str, ...], format_: str) -> None:
-    """The requirements register."""
+    """The registers of requirements, of both APIs."""
     rows = table(only)
     if not rows:
-        raise click.UsageError("no rule matches; ids look like RT-LOCK-13")
+        raise click.UsageError("no rule matches; ids look like RT-LOCK-13 or HUB-SUB-01")
     click.echo({"md": as_markdown, "csv": as_csv, "json": as_json}[format_](rows), nl=False)
 
 
@@ -30,7 +31,7 @@ def table(only: tuple[str, ...] = ()) -> list[dict[str, Any]]:
     covering = checks_by_rule()
     faults = registry().values()
     rows = []
-    for rule in openapi.load("runtime-api").register.select(only):
+    for rule in (rule for system in SYSTEMS for rule in system.contract.register.select(only)):
         checks = [check.id for check in covering.get(rule.id, [])]
         mutants = [fault.id for fault in faults if rule.id in fault.rules]
         rows.append(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import requests
 
-from conformance.recording import RECORDER, state_command
+from conformance.recording import CHECK, RECORDER, state_command
 from contract_tests.checks import CheckSkipped, SetUpFailed
 from contract_tests.transport import StateRefused, values_of
 
@@ -24,16 +24,10 @@ class DriverError(RuntimeError):
 class HttpStates:
     """``POST <url> {"action": "setup", "state": ..., "params": ...}``; what is offered is what ``GET <url>`` lists."""
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        system: str = "runtime-api",
-        seconds: float = SECONDS,
-        heard: Callable[[str, int, bytes], None] | None = None,
-    ) -> None:
-        """Ask what is offered. ``heard`` is told each answer: state, status, body. Raises :class:`DriverError`."""
-        self.url, self._seconds, self._heard = url, seconds, heard
+    def __init__(self, url: str, system: str, *, seconds: float = SECONDS) -> None:
+        """Ask what is offered to a judge of ``system`` (its name). Raises :class:`DriverError`."""
+        self.url, self._system, self._seconds = url, system, seconds
+        self._listeners: list[Callable[[str, int, bytes, str], None]] = []
         self._session = requests.Session()
         self._session.trust_env = False  # the build itself is not asked through a proxy, either
         self._session.headers["connection"] = "close"  # a build may drop idle connections between two long waits
@@ -57,6 +51,10 @@ class HttpStates:
             raise DriverError(f'{self.url} answers GET with {what}, not {{"system": ..., "states": [...]}}')
         return listed
 
+    def listen(self, heard: Callable[[str, int, bytes, str], None]) -> None:
+        """Tell each answer from here on; see :class:`contract_tests.transport.ProviderStates`."""
+        self._listeners.append(heard)
+
     async def set_up(self, state: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Set up a state and return its values; see :class:`contract_tests.transport.ProviderStates`."""
         if state not in self.offered:
@@ -74,8 +72,8 @@ class HttpStates:
             raise SetUpFailed(self._broken) from None
         self._record(headers, content, response)
         _learn(response)
-        if self._heard is not None:
-            self._heard(state, response.status_code, response.content)
+        for heard in self._listeners:
+            heard(state, response.status_code, response.content, CHECK.get())
         if response.status_code == 501:
             raise CheckSkipped(f"needs the provider state {state}, which the build lists but does not offer (501)")
         if response.status_code == 409:
@@ -86,7 +84,7 @@ class HttpStates:
             values = None
         if response.status_code != 200 or values is None:
             raise SetUpFailed(f"provider state {state}: {response.status_code} {response.text[:200]}")
-        return values_of(state, values)
+        return values_of(self._system, state, values)
 
     def _record(self, headers: dict[str, str], content: bytes, response: requests.Response | None) -> None:
         recorder = RECORDER.get(None)

@@ -12,7 +12,8 @@ from contract_tests.steps import rerun, runs_out
 from contract_tests.transport import StateRefused
 
 if TYPE_CHECKING:
-    from contract_tests.given import Clock, Given
+    from contract_tests.clock import Clock
+    from contract_tests.given import Given
 
 
 @requirement("RT-ADMIN-01", "RT-ADMIN-02", "RT-ADMIN-04")

@@ -12,7 +12,8 @@ from contract_tests.steps import SHORT
 from contract_tests.transport import StateRefused
 
 if TYPE_CHECKING:
-    from contract_tests.given import Clock, Given
+    from contract_tests.clock import Clock
+    from contract_tests.given import Given
 
 
 @requirement("RT-CANCEL-03")

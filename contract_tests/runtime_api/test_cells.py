@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -284,8 +283,7 @@ async def test_no_cell_opens_to_a_wrong_key(given: Given) -> None:
     seen = await given.inspect(job) if "inspect-job" in given.states.offered else None
     for operation in ("lock", "heartbeat", "snapshot", "resolve", "result", "fail"):
         right = call(given.api, operation, job, FIRST)
-        headers = {**right.request.headers, KEY_HEADER: "not-the-key"}
-        await Call(right.transport, replace(right.request, headers=headers)).fails(401, "UNAUTHORIZED")
+        await right.with_headers({KEY_HEADER: "not-the-key"}).fails(401, "UNAUTHORIZED")
     if seen is not None:
         await given.unchanged(job, seen)
 

@@ -22,7 +22,8 @@ from contract_tests.steps import (
 )
 
 if TYPE_CHECKING:
-    from contract_tests.given import Clock, Given
+    from contract_tests.clock import Clock
+    from contract_tests.given import Given
 
 PLATFORM = "platform_key"
 MODES = (PLATFORM, USER_MODE)
@@ -164,7 +165,7 @@ async def test_the_lock_opens_the_key_to_its_last_millisecond(api: RuntimeApi, g
     clock.needs_to_stand()
     job = await given.job()
     until = (await api.lock(job).succeeds(200)).integer("lockUntil")
-    await clock.reach(until)
+    await clock.reach(until, "RT-TIME-05")
     await api.resolve(job).succeeds()
     await clock.advance(0.001)
     await api.resolve(job).fails(409, "LOCK_NOT_HELD")

@@ -8,7 +8,8 @@ from contract_tests.checks import about, expect, expect_fields, requirement
 from contract_tests.client import ANALYSES, Answer, RuntimeApi, log_entry
 
 if TYPE_CHECKING:
-    from contract_tests.given import Clock, Given
+    from contract_tests.clock import Clock
+    from contract_tests.given import Given
 
 STATUSES = ("pending", "locked", "running", "succeeded", "failed", "cancelled", "expired")
 

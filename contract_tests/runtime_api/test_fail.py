@@ -12,7 +12,8 @@ from contract_tests.steps import SHORT, handed_out, reached, second_attempt, wit
 
 if TYPE_CHECKING:
     from contract_tests.client import JobRef
-    from contract_tests.given import Clock, Given
+    from contract_tests.clock import Clock
+    from contract_tests.given import Given
 
 TABLE = {
     "MODEL_TIMEOUT": True,
@@ -181,17 +182,17 @@ async def test_a_failure_counts_at_the_last_millisecond(api: RuntimeApi, given: 
     clock.needs_to_stand()
     held, lost = [await given.running_job(timeoutSeconds=SHORT) for _ in range(2)]
     limit = await given.instant(lost, "startedAt") + SHORT * 1000
-    await clock.reach(limit)
+    await clock.reach(limit, "RT-TIME-05")
     await api.fail(held).succeeds()
-    await clock.reach(limit + 1)
+    await clock.reach(limit + 1, "RT-TIME-05")
     await api.fail(lost).fails(409, "LOCK_NOT_HELD")
     held, lost = await given.job(), await given.job()
     for job in (held, lost):
         until = (await api.lock(job).succeeds()).integer("lockUntil")
         await api.heartbeat(job).succeeds()  # at the same instant: the lock lasts as long
-    await clock.reach(until)
+    await clock.reach(until, "RT-TIME-05")
     await api.fail(held).succeeds()
-    await clock.reach(until + 1)
+    await clock.reach(until + 1, "RT-TIME-05")
     await api.fail(lost).fails(409, "LOCK_NOT_HELD")
 
 

@@ -10,7 +10,8 @@ from contract_tests.checks import about, expect, requirement
 from contract_tests.client import RuntimeApi, describe
 
 if TYPE_CHECKING:
-    from contract_tests.given import Clock, Given
+    from contract_tests.clock import Clock
+    from contract_tests.given import Given
 
 SEED_EXAMPLE = b'{"runtimeInstanceId":"runtime-001"}'
 CANCEL_HEADER = "x-job-cancel-requested"

@@ -11,7 +11,8 @@ from contract_tests.client import RuntimeApi, describe
 from contract_tests.transport import StateRefused
 
 if TYPE_CHECKING:
-    from contract_tests.given import Clock, Given
+    from contract_tests.clock import Clock
+    from contract_tests.given import Given
 
 LOCK_MS = 60_000
 CONNECTIONS = 50

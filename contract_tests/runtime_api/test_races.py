@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
 
     from contract_tests.client import Answer, Call, JobRef, RuntimeApi
-    from contract_tests.given import Clock, Given
+    from contract_tests.clock import Clock
+    from contract_tests.given import Given
 
 JOBS = 6
 LEADS = (0, 2, 4)

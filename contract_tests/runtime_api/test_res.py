@@ -12,7 +12,8 @@ from contract_tests.given import ids_of
 from contract_tests.steps import SHORT, not_retryable, second_attempt, within
 
 if TYPE_CHECKING:
-    from contract_tests.given import Clock, Given
+    from contract_tests.clock import Clock
+    from contract_tests.given import Given
 
 SCHEMA = "analysis_output_v1"
 OTHER_HASH = "sha256-another"

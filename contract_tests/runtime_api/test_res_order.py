@@ -11,7 +11,8 @@ from contract_tests.client import RuntimeApi
 from contract_tests.steps import SHORT, not_retryable, reached, second_attempt, within
 
 if TYPE_CHECKING:
-    from contract_tests.given import Clock, Given
+    from contract_tests.clock import Clock
+    from contract_tests.given import Given
 
 OTHER_HASH = "sha256-another"
 UNKNOWN = "no_such_output_v9"
@@ -82,9 +83,9 @@ async def test_a_result_counts_at_the_locks_last_millisecond(api: RuntimeApi, gi
     for job in (held, lost):
         until = (await api.lock(job).succeeds()).integer("lockUntil")
         await api.heartbeat(job).succeeds()  # at the same instant: the lock lasts as long
-    await clock.reach(until)
+    await clock.reach(until, "RT-TIME-05")
     await api.result(held).succeeds()
-    await clock.reach(until + 1)
+    await clock.reach(until + 1, "RT-TIME-05")
     await api.result(lost).fails(409, "LOCK_NOT_HELD")
 
 
@@ -94,9 +95,9 @@ async def test_a_result_counts_at_the_runs_last_millisecond(api: RuntimeApi, giv
     clock.needs_to_stand()
     held, lost = [await given.running_job(timeoutSeconds=SHORT) for _ in range(2)]
     limit = await given.instant(lost, "startedAt") + SHORT * 1000
-    await clock.reach(limit)
+    await clock.reach(limit, "RT-TIME-05")
     await api.result(held).succeeds()
-    await clock.reach(limit + 1)
+    await clock.reach(limit + 1, "RT-TIME-05")
     await api.result(lost).fails(409, "LOCK_NOT_HELD")
 
 

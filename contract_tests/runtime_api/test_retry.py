@@ -12,7 +12,8 @@ from contract_tests.steps import SHORT, keep_alive, runs_out, second_attempt
 
 if TYPE_CHECKING:
     from contract_tests.client import JobRef
-    from contract_tests.given import Clock, Given
+    from contract_tests.clock import Clock
+    from contract_tests.given import Given
 
 
 @requirement("RT-RETRY-05", "RT-SM-15")

@@ -10,7 +10,8 @@ from contract_tests.given import ids_of, jobs_of
 
 if TYPE_CHECKING:
     from contract_tests.client import RuntimeApi
-    from contract_tests.given import Clock, Given
+    from contract_tests.clock import Clock
+    from contract_tests.given import Given
 
 
 async def later(clock: Clock) -> None:

@@ -13,7 +13,8 @@ from contract_tests.steps import SHORT
 
 if TYPE_CHECKING:
     from contract_tests.client import JobRef
-    from contract_tests.given import Clock, Given
+    from contract_tests.clock import Clock
+    from contract_tests.given import Given
 
 STATUSES = ("pending", "locked", "running", "succeeded", "failed", "cancelled", "expired")
 NUMBERS = {

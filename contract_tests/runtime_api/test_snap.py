@@ -14,7 +14,8 @@ from contract_tests.steps import FORMER, second_hand_job
 
 if TYPE_CHECKING:
     from contract_tests.client import JobRef
-    from contract_tests.given import Clock, Given
+    from contract_tests.clock import Clock
+    from contract_tests.given import Given
 
 VERSION = "ai_snapshot_v1"
 SECTIONS = (
@@ -190,7 +191,7 @@ async def test_the_lock_opens_to_its_last_millisecond(api: RuntimeApi, given: Gi
     clock.needs_to_stand()
     job = await given.job()
     until = (await api.lock(job).succeeds(200)).integer("lockUntil")
-    await clock.reach(until)
+    await clock.reach(until, "RT-TIME-05")
     await api.snapshot(job).succeeds(200)
     await clock.advance(0.001)
     await api.snapshot(job).fails(409, "LOCK_NOT_HELD")

@@ -12,7 +12,8 @@ from contract_tests.steps import SHORT, expired_once, keep_alive
 
 if TYPE_CHECKING:
     from contract_tests.client import JobRef
-    from contract_tests.given import Clock, Given
+    from contract_tests.clock import Clock
+    from contract_tests.given import Given
 
 
 @requirement("RT-TIME-01", "RT-SM-06", "RT-SM-19", "RT-SM-22", "RT-RETRY-02")
@@ -77,12 +78,12 @@ async def test_the_lock_holds_at_its_last_millisecond(api: RuntimeApi, given: Gi
     until = (await api.lock(held, by="runtime-a").succeeds()).integer("lockUntil")
     other = (await api.lock(free, by="runtime-a").succeeds()).integer("lockUntil")
     expect(other == until, "the same lockUntil on a standing clock", f"{until} and {other}", "/lockUntil")
-    await clock.reach(until - 1)
+    await clock.reach(until - 1, "RT-TIME-05")
     await api.lock(free, by="runtime-b").fails(409, "JOB_ALREADY_LOCKED")
-    await clock.reach(until)
+    await clock.reach(until, "RT-TIME-05")
     await api.lock(free, by="runtime-b").fails(409, "JOB_ALREADY_LOCKED")
     await api.heartbeat(held, by="runtime-a").succeeds()
-    await clock.reach(until + 1)
+    await clock.reach(until + 1, "RT-TIME-05")
     await api.heartbeat(free, by="runtime-a").fails(409, "LOCK_NOT_HELD")
     await given.comes_back(free, by="runtime-b")
     await api.lock(held, by="runtime-b").fails(409, "JOB_ALREADY_LOCKED")
@@ -94,9 +95,9 @@ async def test_the_run_goes_on_at_its_last_millisecond(api: RuntimeApi, given: G
     clock.needs_to_stand()
     job = await given.running_job("runtime-a", timeoutSeconds=SHORT)
     started = await start_of(given, job)
-    await clock.reach(started + SHORT * 1000)
+    await clock.reach(started + SHORT * 1000, "RT-TIME-05")
     await api.heartbeat(job, by="runtime-a").succeeds()
-    await clock.reach(started + SHORT * 1000 + 1)
+    await clock.reach(started + SHORT * 1000 + 1, "RT-TIME-05")
     await api.heartbeat(job, by="runtime-a").fails(409, "LOCK_NOT_HELD")
     await given.comes_back(job, by="runtime-b", shows=("RT-TIME-56",))
 
@@ -170,13 +171,13 @@ ENDING, READING = ("heartbeat", "result", "fail"), ("snapshot", "resolve")
 async def to_the_last_millisecond(given: Given, jobs: list[JobRef], limit: int) -> None:
     """A millisecond before a limit and at it the holder is served, whatever it asks; a millisecond later not."""
     for past in (-1, 0):
-        await given.clock.reach(limit + past)
+        await given.clock.reach(limit + past, "RT-TIME-05")
         for operation in (*READING, *ENDING):
             job = jobs.pop() if operation in ENDING else jobs[0]
             answer = await getattr(given.api, operation)(job, by="runtime-a").answers()
             when = "at the limit" if past == 0 else "a millisecond before the limit"
             expect(answer.status < 300, f"a success of {operation} {when}", describe(answer.response))
-    await given.clock.reach(limit + 1)
+    await given.clock.reach(limit + 1, "RT-TIME-05")
     for operation in (*READING, *ENDING):
         answer = await getattr(given.api, operation)(jobs[0], by="runtime-a").answers()
         judge_code(answer)

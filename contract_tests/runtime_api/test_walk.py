@@ -14,7 +14,8 @@ from contract_tests.transport import StateRefused
 
 if TYPE_CHECKING:
     from contract_tests.client import JobRef, RuntimeApi
-    from contract_tests.given import Clock, Given
+    from contract_tests.clock import Clock
+    from contract_tests.given import Given
 
 STEPS = 130
 RUNTIMES = ("runtime-a", "runtime-b")

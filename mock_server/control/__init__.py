@@ -16,6 +16,7 @@ from mock_server.control.judgement import ControlJudge
 from mock_server.control.snapshots import SnapshotHandlers
 from mock_server.control.verification import VerificationHandlers
 from mock_server.control.worlds import WorldHandlers
+from mock_server.hub.states import HubStates
 from mock_server.ports import host_name
 from mock_server.provider_states import ProviderStates
 from openapi.problems import nearest
@@ -83,12 +84,14 @@ class Control:
         contract = openapi.load("control")
         self.worlds = worlds
         self.version = version("runtime-contract")
-        self.states = ProviderStates(contract)
+        self.states, self.hub_states = ProviderStates(contract), HubStates(contract)
         handlers: dict[str, Handler] = {
             "readHealth": self.health,
             "listStates": self.list_states,
             "setUpState": self.set_up_state,
-            **WorldHandlers(worlds, self.states).handlers(),
+            "listHubStates": self.list_hub_states,
+            "setUpHubState": self.set_up_hub_state,
+            **WorldHandlers(worlds, self.states, self.hub_states).handlers(),
             **SnapshotHandlers(worlds).handlers(),
             **ClockHandlers().handlers(),
             **JournalHandlers().handlers(),
@@ -108,4 +111,13 @@ class Control:
     async def set_up_state(self, call: Call) -> Answer:
         """Put the build into a state."""
         values = await self.states.set_up(call.world, call.body["state"], call.body.get("params", {}))
+        return Answer(200, values)
+
+    async def list_hub_states(self, call: Call) -> Answer:
+        """The states of the Agent Hub that this build offers."""
+        return Answer(200, {"system": "agent-hub", "states": self.hub_states.names(call.world)})
+
+    async def set_up_hub_state(self, call: Call) -> Answer:
+        """Put the Agent Hub into a state."""
+        values = await self.hub_states.set_up(call.world, call.body["state"], call.body.get("params", {}))
         return Answer(200, values)

@@ -10,17 +10,18 @@ from mock_server.fault_plans import plans_of
 from mock_server.ports import host_name, is_loopback
 from mock_server.seed_data import SeedData
 from mock_server.snapshots import Exists
+from mock_server.state_set import known
 
 if TYPE_CHECKING:
     from mock_server.calls import Call, Handler
-    from mock_server.provider_states import ProviderStates
+    from mock_server.state_set import StateSet
     from mock_server.worlds import World, Worlds
 
 
 class WorldHandlers:
     """Handlers of the tag ``worlds``."""
 
-    def __init__(self, worlds: Worlds, states: ProviderStates) -> None:
+    def __init__(self, worlds: Worlds, *states: StateSet) -> None:
         self.worlds, self.states = worlds, states
 
     def handlers(self) -> dict[str, Handler]:
@@ -44,7 +45,7 @@ class WorldHandlers:
         hidden = body.get("withoutStates")
         port = None
         try:
-            self.states.known(hidden or ())
+            known(hidden or (), *self.states)
             seeds = SeedData.parse(body["data"]) if "data" in body else None
             targets = self.worlds.default.build.targets
             faults = plans_of(body["faults"], targets, place="/faults") if "faults" in body else None

@@ -32,9 +32,10 @@ def base_url():
 
 def run(base: str, *, rules=None, seed: int = 1, examples: int = 10, states: str | None = None) -> Suites:
     states = states or f"{base}/__control__/provider-states/runtime-api"
-    with Crew("runtime_api") as crew:
+    with Crew() as crew:
         suites = Suites(crew)
-        suites.run({"fuzz": Job(base, KEY, states, seed, {}, rules, fuzz_examples=examples)})
+        job = Job("runtime-api", base, {"api_key": KEY}, states, seed, {}, rules, fuzz_examples=examples)
+        suites.run([("fuzz", job)])
     assert not suites.problems
     return suites
 

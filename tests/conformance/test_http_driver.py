@@ -30,7 +30,7 @@ def set_up(played, state="job", params=None, **answer):
     played.get(URL, json=LISTED)
     if answer:
         played.post(URL, **answer)
-    return asyncio.run(HttpStates(URL).set_up(state, params or {}))
+    return asyncio.run(HttpStates(URL, "runtime-api").set_up(state, params or {}))
 
 
 def test_a_state_is_set_up_by_pacts_convention(played):
@@ -93,7 +93,7 @@ def test_a_set_up_that_fails_says_why(played, answer, told):
 def test_an_endpoint_that_is_none_is_refused_at_once(played, answer, told):
     played.get(URL, **answer)
     with pytest.raises(DriverError, match=told):
-        HttpStates(URL)
+        HttpStates(URL, "runtime-api")
 
 
 def test_states_are_recorded_with_a_command_that_repeats_them(played):
@@ -118,7 +118,7 @@ def test_without_provider_states_every_state_is_skipped():
 def test_a_set_up_that_hangs_is_not_tried_again(played):
     played.get(URL, json=LISTED)
     played.post(URL, body=requests.ReadTimeout())
-    states = HttpStates(URL)
+    states = HttpStates(URL, "runtime-api")
     for _ in range(3):
         with pytest.raises(SetUpFailed, match="no answer in time"):
             asyncio.run(states.set_up("job", {}))
@@ -130,7 +130,7 @@ def test_no_proxy_and_no_netrc_of_the_users_is_used(played, monkeypatch):
     set_up(played, "job", json=JOB)
     assert all(call.request.headers.get("Authorization") is None for call in played.calls)
     played.get(URL, json=LISTED)
-    assert HttpStates(URL)._session.trust_env is False
+    assert HttpStates(URL, "runtime-api")._session.trust_env is False
 
 
 def test_the_key_of_a_credential_is_a_secret_from_then_on(played):
@@ -139,7 +139,7 @@ def test_the_key_of_a_credential_is_a_secret_from_then_on(played):
     played.get(URL, json={"system": "runtime-api", "states": ["credential"]})
     played.post(URL, json={"credentialId": "c-1", "userId": "u", "apiKey": "no-usual-form-9"})
     try:
-        values = asyncio.run(HttpStates(URL).set_up("credential", {}))
+        values = asyncio.run(HttpStates(URL, "runtime-api").set_up("credential", {}))
     finally:
         RECORDER.reset(token)
     assert values["apiKey"] == "no-usual-form-9"

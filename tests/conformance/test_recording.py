@@ -18,7 +18,7 @@ KEY = "a-key-of-27-characters-here"
 def recorded(content=b"{}", answer=b"{}", headers=None, url="http://build.test/a"):
     recorder = Recorder(Redactor([KEY]))
     sent = {"x-internal-api-key": KEY, "content-type": "application/json", **(headers or {})}
-    recorder.record("POST", url, sent, content, (200, {"x-echo": KEY}, answer), secret=KEY)
+    recorder.record("POST", url, sent, content, (200, {"x-echo": KEY}, answer), variables={KEY: "CONTRACT_API_KEY"})
     return recorder
 
 

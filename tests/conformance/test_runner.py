@@ -10,8 +10,8 @@ from conformance.children import Crew
 
 
 def test_a_stopped_crew_tells_nothing_more():
-    with Crew("runtime_api") as crew:
-        crew.prepare(["scenarios"])
+    with Crew() as crew:
+        crew.prepare([("runtime-api", "scenarios")])
         crew.stop()
         with pytest.raises(queue.Empty):
             crew.next(0)

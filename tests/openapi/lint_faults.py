@@ -14,14 +14,17 @@ if TYPE_CHECKING:
 
     from openapi import Problem
 
-SPEC = (SPECS / "runtime-api.yaml").read_text(encoding="utf-8")
-REGISTER = (SPECS / "runtime-api.requirements.yaml").read_text(encoding="utf-8")
-IDS = re.findall(r"^(RT-[A-Z]+-\d+):", REGISTER, re.MULTILINE)
+NAMES = ("runtime-api", "agent-hub")
+TEXTS = {name: (SPECS / f"{name}.yaml").read_text(encoding="utf-8") for name in NAMES}
+REGISTERS = {name: (SPECS / f"{name}.requirements.yaml").read_text(encoding="utf-8") for name in NAMES}
+RULE = "&rule {level: seed, bound: both, verify: [http], source: [A1], sentence: It MUST., sentenceZh: 必须。}"
 #: The same ids with one text for all: faults of the specification do not depend on it, and it is read in no time.
-SHORT_REGISTER = (
-    "EXAMPLE: &rule {level: seed, bound: both, verify: [http], source: [A1], sentence: It MUST., sentenceZh: 必须。}\n"
-    + "".join(f"{id_}: *rule\n" for id_ in IDS)
-)
+SHORT_REGISTERS = {
+    name: f"EXAMPLE: {RULE}\n"
+    + "".join(f"{id_}: *rule\n" for id_ in re.findall(r"^([A-Z]+-[A-Z]+-\d+):", text, re.MULTILINE))
+    for name, text in REGISTERS.items()
+}
+SPEC, REGISTER = TEXTS["runtime-api"], REGISTERS["runtime-api"]
 
 
 @dataclass(frozen=True)
@@ -36,12 +39,14 @@ class Fault:
     """Text in the line that the problem names; by default it is the first line that changed."""
     beside: tuple[str, ...] = ()
     """Messages of further problems that the same change causes."""
+    spec: str = "runtime-api"
 
 
-def write(folder: Path, text: str, register: str = SHORT_REGISTER) -> Path:
-    path = folder / "runtime-api.yaml"
+def write(folder: Path, text: str, register: str | None = None, spec: str = "runtime-api") -> Path:
+    path = folder / f"{spec}.yaml"
     path.write_text(text, encoding="utf-8")
-    (folder / "runtime-api.requirements.yaml").write_text(register, encoding="utf-8")
+    register = SHORT_REGISTERS[spec] if register is None else register
+    (folder / f"{spec}.requirements.yaml").write_text(register, encoding="utf-8")
     return path
 
 
@@ -49,7 +54,7 @@ def line_of(fault: Fault, text: str) -> int:
     if fault.at:
         assert text.count(fault.at) == 1, f"`{fault.at}` is to stand once in the broken specification"
         return text[: text.index(fault.at)].count("\n") + 1
-    pairs = zip(SPEC.splitlines(), text.splitlines(), strict=False)
+    pairs = zip(TEXTS[fault.spec].splitlines(), text.splitlines(), strict=False)
     return next(number for number, (before, after) in enumerate(pairs, 1) if before != after)
 
 
@@ -69,7 +74,7 @@ def check(problems: list[Problem], path: Path, line: int, fault: Fault) -> None:
 
 def verify(fault: Fault, folder: Path) -> None:
     """Break the specification so and compare what lint says: place, message, mend, and nothing else."""
-    assert fault.old in SPEC, "the replacement no longer fits the packaged specification"
-    text = SPEC.replace(fault.old, fault.new, 1)
-    path = write(folder, text, REGISTER if "stated nowhere" in fault.message else SHORT_REGISTER)
+    assert fault.old in TEXTS[fault.spec], "the replacement no longer fits the packaged specification"
+    text = TEXTS[fault.spec].replace(fault.old, fault.new, 1)
+    path = write(folder, text, REGISTERS[fault.spec] if "stated nowhere" in fault.message else None, fault.spec)
     check(lint(path), path, line_of(fault, text), fault)

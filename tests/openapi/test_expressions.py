@@ -14,6 +14,7 @@ from openapi.expressions import (
     Expression,
     ExpressionError,
     Field,
+    Index,
     ListOf,
     Literal,
     Name,
@@ -52,6 +53,15 @@ A, B, C, D = (Name(name) for name in "abcd")
         pytest.param("a(b, c ? d : a)", Call("a", (B, Conditional(C, D, A))), id="call"),
         pytest.param("!!a", Not(Not(A)), id="not-not"),
         pytest.param("!a.b", Not(Field(A, "b")), id="field-binds-tighter-than-not"),
+        pytest.param("a[0]", Index(A, Literal(0)), id="item"),
+        pytest.param(
+            "a.b[c - 1].d[1]",
+            Index(Field(Index(Field(A, "b"), Binary("-", C, Literal(1))), "d"), Literal(1)),
+            id="items-and-fields",
+        ),
+        pytest.param("[a, b][0]", Index(ListOf((A, B)), Literal(0)), id="item-of-a-list-at-hand"),
+        pytest.param("a in [b]", Binary("in", A, ListOf((B,))), id="a-list-behind-an-operator-is-no-index"),
+        pytest.param("!a[0]", Not(Index(A, Literal(0))), id="item-binds-tighter-than-not"),
     ],
 )
 def test_parses(text: str, expected: Expression) -> None:
@@ -134,6 +144,9 @@ def test_escapes(text: str, value: str) -> None:
         pytest.param("a)", 2, "unexpected `)`", id="parenthesis-too-many"),
         pytest.param("[a, b", 6, "`,` expected, not `end of the text`", id="list-open"),
         pytest.param("[a b]", 4, "`,` expected, not `b`", id="comma-missing"),
+        pytest.param("a[]", 3, "a value expected, not `]`", id="index-missing"),
+        pytest.param("a[0", 4, "`]` expected, not `end of the text`", id="index-open"),
+        pytest.param("a[0, 1]", 4, "`]` expected, not `,`", id="two-indexes"),
         pytest.param("f(a", 4, "`,` expected, not `end of the text`", id="call-open"),
         pytest.param("a ? b", 6, "`:` expected, not `end of the text`", id="colon-missing"),
         pytest.param("a ? b ? c : d : a", 7, "`:` expected, not `?`", id="conditional-within-conditional"),
@@ -210,6 +223,7 @@ trees: st.SearchStrategy[Expression] = st.recursive(
     st.one_of(literals, names.map(Name)),
     lambda inner: st.one_of(
         st.builds(Field, inner, names),
+        st.builds(Index, inner, inner),
         st.builds(ListOf, st.lists(inner, max_size=3).map(tuple)),
         st.builds(Not, inner),
         st.builds(Binary, st.sampled_from(OPERATORS), inner, inner),
@@ -237,6 +251,8 @@ def test_what_is_shown_parses_to_the_same(expression: Expression) -> None:
         "a ? b : c ? d : a",
         "job.status in ['locked', 'running'] && now <= job.lockUntil",
         "f(a, [1, -2, null, true], 'it\\'s')",
+        "now + [30000, 120000][job.attempt - 1]",
+        "(a ? b : c)[d ? 0 : 1]",
     ],
 )
 def test_shows_no_more_parentheses_than_needed(text: str) -> None:
@@ -249,10 +265,10 @@ def test_a_plain_value_as_an_expression() -> None:
 
 
 def test_children_and_walk_go_from_left_to_right() -> None:
-    expression = parse("a.b && f(c, [d]) ? !a : 1")
+    expression = parse("a.b && f(c, [d]) ? !a : b[1]")
     shown = [render(node) for node in walk(expression)]
     assert shown == [
-        "a.b && f(c, [d]) ? !a : 1",
+        "a.b && f(c, [d]) ? !a : b[1]",
         "a.b && f(c, [d])",
         "a.b",
         "a",
@@ -262,16 +278,18 @@ def test_children_and_walk_go_from_left_to_right() -> None:
         "d",
         "!a",
         "a",
+        "b[1]",
+        "b",
         "1",
     ]
-    assert [render(child) for child in children(expression)] == ["a.b && f(c, [d])", "!a", "1"]
+    assert [render(child) for child in children(expression)] == ["a.b && f(c, [d])", "!a", "b[1]"]
 
 
 def test_rebuild_changes_every_node_and_leaves_the_original() -> None:
-    expression = parse("a == [a, f(a)] ? !a : a.b")
+    expression = parse("a == [a, f(a)] ? !a[a] : a.b")
 
     def change(node: Expression) -> Expression:
         return Name("z") if node == A else node
 
-    assert render(rebuild(expression, change)) == "z == [z, f(z)] ? !z : z.b"
-    assert render(expression) == "a == [a, f(a)] ? !a : a.b"
+    assert render(rebuild(expression, change)) == "z == [z, f(z)] ? !z[z] : z.b"
+    assert render(expression) == "a == [a, f(a)] ? !a[a] : a.b"

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 ROOT = "/x-state-machine"
 NOW = 1_700_000_000_000
 MOST_STEPS = 20
+GROUPS = ("operations", "actions", "internal")
+UNITS = {"seconds": 1000, "minutes": 60 * 1000, "hours": 60 * 60 * 1000}
 
 
 @dataclass
@@ -40,16 +42,25 @@ def instants(value: Any) -> Any:
     return value
 
 
+def milliseconds(constant: dict[str, Any]) -> Any:
+    """The value of a constant in expressions: a duration, or a list of them, in milliseconds."""
+    for unit, factor in UNITS.items():
+        if unit in constant:
+            times = constant[unit]
+            return [time * factor for time in times] if isinstance(times, list) else times * factor
+    return constant["value"]
+
+
 def pairs(spec: Spec) -> Iterator[tuple[str, str, str]]:
     """Every change of state that the machine makes: from, to, and by what."""
     machine = spec.get(ROOT)
-    for group in ("operations", "actions"):
-        for name, trigger in machine[group].items():
+    for group in GROUPS:
+        for name, trigger in machine.get(group, {}).items():
             for step in trigger["steps"]:
                 yield from ((state, step["to"], name) for state in step.get("from", []) if "to" in step)
     for timer in machine["timers"].values():
-        yield from ((state, timer["to"], "timer") for state in timer["from"])
-    for state, steps in machine["entering"].items():
+        yield from ((state, timer["to"], "timer") for state in timer["from"] if "to" in timer)
+    for state, steps in machine.get("entering", {}).items():
         yield from ((state, step["to"], "entering") for step in steps if "to" in step)
 
 
@@ -61,13 +72,13 @@ class Machine:
         self.text = spec.get(ROOT)
         self.defaults = defaults
         constants = self.text["constants"].items()
-        self.constants = {name: c["seconds"] * 1000 if "seconds" in c else c["value"] for name, c in constants}
+        self.constants = {name: milliseconds(constant) for name, constant in constants}
 
     def place(self, trigger: str) -> str:
         """The pointer of a trigger."""
         if trigger == "timers":
             return f"{ROOT}/timers"
-        group = "operations" if trigger in self.text["operations"] else "actions"
+        group = next((group for group in GROUPS if trigger in self.text.get(group, {})), "actions")
         self.spec.get(f"{ROOT}/{group}/{trigger}")
         return f"{ROOT}/{group}/{trigger}"
 
@@ -85,8 +96,13 @@ class Machine:
             self._judge(definition["steps"], outcome, names)
         return outcome
 
+    def told(self, row: dict[str, Any]) -> str | None:
+        """The event that a change into the row's state tells: the first that fits."""
+        events = self.text["states"][row["status"]].get("events", [])
+        return next((one["name"] for one in events if "when" not in one or self._value(one["when"], row, {})), None)
+
     def _names(self, trigger: str, row: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-        related = dict.fromkeys(self.text["related"]) | instants(given.get("related") or {})
+        related = dict.fromkeys(self.text.get("related", {})) | instants(given.get("related") or {})
         body = dict(given.get("body") or {})
         if trigger in self.text["operations"]:
             if "requestBody" in self.spec.get(self.spec.operation(trigger)):
@@ -95,8 +111,9 @@ class Machine:
         elif trigger == "createJob":
             body = self.defaults | body
         params = {"jobId": row["id"]} | (given.get("params") or {})
-        caller = given.get("caller") or body.get("runtimeInstanceId") or row["lockedBy"] or "runtime-001"
-        return {"body": body, "caller": caller, "path": {"jobId": row["id"]}, "params": params, **related}
+        caller = given.get("caller") or body.get("runtimeInstanceId") or row.get("lockedBy") or "runtime-001"
+        inputs = given.get("inputs") or {}
+        return {"body": body, "caller": caller, "path": {"jobId": row["id"]}, "params": params, **related, **inputs}
 
     def _same(self, row: dict[str, Any], names: dict[str, Any]) -> dict[str, Any] | None:
         keyed = [names["body"].get(column) for column in self.text["unique"]]

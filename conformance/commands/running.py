@@ -1,0 +1,87 @@
+"""Runs what a command asks for, prints the page, writes the reports, and ends with the verdict's exit status."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from conformance.commands.options import REPORTS, stop_at
+from conformance.processes import ENDING
+from conformance.report.console import render
+from conformance.runner import Suites, judge
+from conformance.systems import find, redactor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from conformance.children import Crew
+    from conformance.judging import Job
+    from openapi import Requirement
+
+
+class Inconclusive(click.ClickException):
+    """No verdict: exit 3."""
+
+    exit_code = 3
+
+    def show(self, file: Any = None) -> None:
+        """The reason, then the verdict's word."""
+        click.echo(f"{self.format_message()}\ninconclusive", err=True, file=file)
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Ctrl-C and a polite kill end the children, too, and leave the run without a verdict: exit 3."""
+    for number in ENDING:
+        signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Inconclusive("interrupted") from None
+
+
+def run_checks(
+    crew: Crew,
+    jobs: Sequence[tuple[str, Job]],
+    rules: list[Requirement],
+    options: dict[str, Any],
+    target: dict[str, Any],
+    *,
+    side_by_side: bool,
+    problem: str | None = None,
+) -> None:
+    """Run, print, write reports; ends the process with the verdict's exit status.
+
+    ``jobs`` are by the parts of the suites; ``problem`` is why they are not even begun.
+    """
+    began = time.time()
+    suites = Suites(crew, options["time_limit"], progress if sys.stderr.isatty() else None, stop_at(rules, options))
+    if problem is not None:
+        suites.problems.append(problem)
+    groups = [jobs] if side_by_side else [[job] for job in jobs]
+    for group in groups if problem is None else []:
+        suites.run(group)
+        if suites.problems or suites.stopped:
+            break
+    if sys.stderr.isatty():
+        click.echo("\r\033[K", nl=False, err=True)
+    fuzz, level, seed = not options["no_fuzz"], options["level"], options["seed"]
+    run = judge(suites, rules, target=target, level=level, seed=seed, began=began, fuzz=fuzz)
+    clean = redactor((find(job.system), job.settings) for _, job in jobs)
+    click.echo(render(run, clean), nl=False)
+    for format_, path in options["reports"]:
+        try:
+            path.write_text(REPORTS[format_](run, clean), encoding="utf-8")
+        except OSError as error:
+            raise click.UsageError(f"--report {format_}={path}: can't be written: {error.strerror}") from None
+    sys.exit(run.exit_status)
+
+
+def progress(finished: int, known: int) -> None:
+    """One line on a terminal that is written over."""
+    click.echo(f"\r{finished} of {known} checks", nl=False, err=True)

@@ -1,0 +1,205 @@
+"""The systems whose builds are judged, each by a suite of its own: what the one runner has to know of them."""
+
+from __future__ import annotations
+
+import base64
+import importlib
+import json
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import contract_tests
+import openapi
+from contract_tests.client import BASE, INSTANCE_HEADER, KEY_HEADER
+from contract_tests.transport import Request
+from openapi.redaction import Redactor
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from openapi import Contract, Requirement
+
+FUZZ_FILES = "test_fuzz*.py"
+"""Where the checks that generate their requests stand."""
+
+Settings = Mapping[str, Any]
+"""What a suite has to know of a target beside its address: fields of its services' ``Settings``, plain data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A secret of a target: where ``Settings`` has it, and how the user gives it. Commands show the variable."""
+
+    setting: str
+    variable: str
+    option: str
+    title: str
+    what: str
+    """What the user is to give, as an object in a sentence."""
+    probe: Callable[[str], Request] | None = None
+    """For a key: a plain request with it that every build answers with a success, and that changes nothing."""
+    guess: Callable[[Settings], str] | None = None
+    """What is tried where the user gives none."""
+
+
+@dataclass(frozen=True, eq=False)
+class System:
+    """One API. ``name`` is its contract's, what a report calls it, and what its provider states are listed under."""
+
+    name: str
+    suite: str
+    """The folder of its checks; ``services.py`` there says what they take."""
+    timing: str
+    """The class of what ``--timing`` can say, ``module:class``."""
+    secrets: tuple[Secret, ...]
+    """Its secrets; the first one is the key that every request carries."""
+    made_up: Callable[[], dict[str, Any]]
+    """Settings, with secrets that nobody can know, for a reference of ours."""
+    prefix: str = ""
+    """What the ids of its checks begin with: an id stands once over all suites."""
+    shares: int = 1
+    """Into how many shares the self-check divides the scenarios."""
+    lacking: Mapping[str, str] = field(default_factory=dict)
+    """Why a service, by the parameter's name, can't be had for a target that has none."""
+
+    @property
+    def contract(self) -> Contract:
+        """Its specification, with the register of its rules."""
+        return openapi.load(self.name)
+
+    @property
+    def key(self) -> Secret:
+        """What every request carries."""
+        return self.secrets[0]
+
+    def probe(self, settings: Settings) -> Request:
+        """A plain request that every build answers with a success, and that changes nothing."""
+        if self.key.probe is None:
+            raise ValueError(f"{self.name} names no request that its key opens")
+        return self.key.probe(settings[self.key.setting])
+
+    @property
+    def folder(self) -> Path:
+        """Where its checks stand."""
+        return Path(contract_tests.__file__).parent / self.suite
+
+    @property
+    def has_checks(self) -> bool:
+        """Whether there is anything to judge a build by."""
+        return any(self.folder.glob("test_*.py"))
+
+    @property
+    def fuzzes(self) -> bool:
+        """Whether it has checks that generate their requests."""
+        return any(self.folder.glob(FUZZ_FILES))
+
+    @cached_property
+    def timing_class(self) -> Any:
+        """The dataclass of its timing, seconds; imported when it is asked for."""
+        module, _, name = self.timing.partition(":")
+        return getattr(importlib.import_module(module), name)
+
+    def services(self) -> ModuleType:
+        """The module that makes what checks take: ``Settings``, ``open_services`` and ``given_for``."""
+        return importlib.import_module(f"contract_tests.{self.suite}.services")
+
+    def check_id(self, path: Path, name: str) -> str:
+        """``lock.locks_for_60_seconds`` of ``test_lock.py`` and ``test_locks_for_60_seconds``, with its parameters."""
+        return f"{self.prefix}{path.stem.removeprefix('test_')}.{name.removeprefix('test_')}"
+
+    def states_url(self, base_url: str) -> str:
+        """Where a world of the mock takes its provider states."""
+        return f"{base_url}/__control__/provider-states/{self.name}"
+
+    def variables(self, settings: Settings) -> dict[str, str]:
+        """The secrets that a target has, each with the environment variable that holds it."""
+        found = {settings.get(secret.setting): secret.variable for secret in self.secrets}
+        return {value: variable for value, variable in found.items() if value}
+
+    def redactor(self, settings: Settings) -> Redactor:
+        """What takes a target's secrets out of texts."""
+        return self.contract.redactor(self.variables(settings))
+
+
+def _poll(key: str) -> Request:
+    body = {"runtimeInstanceId": "runtime-probe", "supportedJobTypes": ["quiz_generation"], "limit": 1}
+    headers = {KEY_HEADER: key, INSTANCE_HEADER: "runtime-probe", "content-type": "application/json"}
+    return Request("POST", f"{BASE}/jobs/poll", headers, json.dumps(body).encode())
+
+
+def _list_jobs(token: str) -> Request:
+    return Request("GET", "/v1/jobs?limit=1", {"authorization": f"Bearer {token}"})
+
+
+def _second_token(settings: Settings) -> str:
+    """The mock's second key."""
+    return f"{settings['token']}_b"
+
+
+def _made_up_hub() -> dict[str, Any]:
+    token = f"zqa_live_{secrets.token_hex(12)}"
+    return {
+        "token": token,
+        "second_token": _second_token({"token": token}),
+        "webhook_host": "127.0.0.1",
+        "webhook_secret": f"whsec_{base64.b64encode(secrets.token_bytes(24)).decode()}",
+    }
+
+
+RUNTIME_API = System(
+    name="runtime-api",
+    suite="runtime_api",
+    timing="contract_tests.given:Timing",
+    secrets=(Secret("api_key", "CONTRACT_API_KEY", "--api-key", "the key", "its service token", _poll),),
+    made_up=lambda: {"api_key": f"key-{secrets.token_hex(8)}"},
+    shares=2,
+)
+_TOKEN = Secret("token", "CONTRACT_HUB_TOKEN", "--token", "the key", "an API key of it", _list_jobs)
+_TOKEN_B = Secret(
+    "second_token",
+    "CONTRACT_HUB_TOKEN_B",
+    "--second-token",
+    "the second key",
+    "another API key of it",
+    _list_jobs,
+    _second_token,
+)
+_WEBHOOK_SECRET = Secret(
+    "webhook_secret", "CONTRACT_WEBHOOK_SECRET", "--webhook-secret", "the webhook secret", "what it signs webhooks with"
+)
+AGENT_HUB = System(
+    name="agent-hub",
+    suite="agent_hub",
+    timing="contract_tests.agent_hub.given:HubTiming",
+    secrets=(_TOKEN, _TOKEN_B, _WEBHOOK_SECRET),
+    made_up=_made_up_hub,
+    prefix="hub.",
+    lacking={"other": f"needs a second API key of the build; give one as {_TOKEN_B.variable} or {_TOKEN_B.option}"},
+)
+SYSTEMS = (RUNTIME_API, AGENT_HUB)
+
+
+def find(name: str) -> System:
+    """A system by name. Raises ``KeyError`` for one that there is not."""
+    return {system.name: system for system in SYSTEMS}[name]
+
+
+def system_of(rule: Requirement | str) -> System:
+    """The system whose register holds a rule (an id). Raises ``KeyError`` for one that none holds."""
+    id_ = rule if isinstance(rule, str) else rule.id
+    for system in SYSTEMS:
+        if id_ in system.contract.register:
+            return system
+    raise KeyError(id_)
+
+
+def redactor(targets: Iterable[tuple[System, Settings]]) -> Redactor:
+    """What takes the secrets of all these targets, and whatever looks like a key to one of them, out of texts."""
+    targets = list(targets)
+    patterns = [system.contract.document.get("x-redaction", {}).get("pattern") for system, _ in targets]
+    known = [value for system, settings in targets for value in system.variables(settings)]
+    return Redactor(known, "|".join(f"(?:{pattern})" for pattern in patterns if pattern) or None)
