@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import openapi
-from mock_server import fault_layer
+from mock_server import fault_layer, pages
 from mock_server.app import EXCHANGE, Sender
 from mock_server.calls import Answer, Exchange
 from mock_server.control import BASE_PATH, Control, Guard
@@ -54,6 +54,9 @@ class Server:
         try:
             if path.startswith(BASE_PATH + "/"):
                 await self.control.api.asgi(scope, receive, send)
+                return
+            if path.startswith(pages.BASE_PATH + "/"):
+                await pages.serve(scope, send)
                 return
             try:
                 api = build_hub(world.options.mutant).api if path.startswith(self.hub_path) else world.build.api
