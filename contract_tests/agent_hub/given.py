@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from contract_tests.clock import Clock
     from contract_tests.transport import ProviderStates
 
+NO_OTHER = "needs a second API key of the build; give one as CONTRACT_HUB_TOKEN_B or --second-token"
 LONG = 1200
 """Seconds of a round that does not end by itself while a check looks; shorter than any limit of kind ai."""
 SCRIPT_LONG = 250
@@ -99,7 +100,7 @@ class HubGiven:
     def stranger(self) -> HubApi:
         """The hub under a second key. Skips the check where there is none."""
         if self.other is None:
-            raise CheckSkipped("needs a second API key (--second-token)")
+            raise CheckSkipped(NO_OTHER)
         return self.other
 
     async def node(
