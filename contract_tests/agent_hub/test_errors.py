@@ -12,7 +12,7 @@ from contract_tests.agent_hub.client import BASE, UNSET, Call, HubAnswer, HubApi
 from contract_tests.checks import CheckSkipped, about, expect, requirement
 
 if TYPE_CHECKING:
-    from contract_tests.agent_hub.given import HubGiven, Project
+    from contract_tests.agent_hub.given import HubGiven
 
 MIB = 2**20
 TEXT = {"content-type": "text/plain"}
@@ -51,7 +51,7 @@ async def failing(api: HubApi, given: HubGiven, kind: str) -> Call:
         case "no JSON":
             return api.raw("POST", f"{BASE}/jobs", content=b'{"items": [')
         case "no prompt":
-            return api.submit(item(await given.project(), prompt=UNSET))
+            return api.submit(item(await given.some_project(), prompt=UNSET))
         case "no such project":
             return api.submit(item(given.unique("no-such-project")))
         case "cancel of a done job":
@@ -126,7 +126,7 @@ async def test_every_failure_has_a_request_id(api: HubApi, given: HubGiven, kind
 @requirement("HUB-ERR-51")
 async def test_details_are_a_list_of_objects(api: HubApi, given: HubGiven) -> None:
     """An error may carry `details`; where it does, they are a list of objects."""
-    answer = await api.submit(item(await given.project(), prompt=UNSET)).refused()
+    answer = await api.submit(item(await given.some_project(), prompt=UNSET)).refused()
     if answer.fields["error"].get("details") is not None:
         expect(bool(answer.details), "details that name something", "an empty list", "/error/details")
 
@@ -258,7 +258,7 @@ async def test_a_wrong_method_is_405(api: HubApi, method: str) -> None:
 
 async def body_for(given: HubGiven, **fields: Any) -> bytes:
     """A right submission's body."""
-    return json.dumps({"items": [item(await given.project(), **fields)]}).encode()
+    return json.dumps({"items": [item((await given.project()).id, **fields)]}).encode()
 
 
 @requirement("HUB-ERR-59")
@@ -372,7 +372,7 @@ async def test_path_method_and_key_form_come_in_this_order(api: HubApi, given: H
     await api.raw("DELETE", f"{BASE}/no-such-path", headers=ill_formed).fails(404, "not_found")
     await api.raw("DELETE", f"{BASE}/jobs", headers=ill_formed).fails(405, "method_not_allowed")
     await api.raw("DELETE", f"{BASE}/jobs/no-such-job").fails(405, "method_not_allowed")
-    content = await body_for(given)
+    content = json.dumps({"items": [item(await given.some_project())]}).encode()
     call = api.raw("POST", f"{BASE}/jobs", content=content, headers={**ill_formed, **TEXT})
     await call.fails(400, "invalid_request")
 
@@ -400,25 +400,18 @@ AI_FIELDS = ("kind", "projectId", "nodeId", "prompt", "mode", "priority", "maxAt
 SCRIPT_FIELDS = ("command", "timeoutSeconds")
 
 
-async def with_null(given: HubGiven, name: str) -> tuple[Project, dict[str, Any]]:
-    """An item whose field is null, and its project."""
-    project = await given.project()
-    kind = "script" if name in SCRIPT_FIELDS else "ai"
-    return project, item(project, kind=kind) | {name: None}
-
-
 @requirement("HUB-ERR-66")
 @pytest.mark.parametrize("name", [*AI_FIELDS, *SCRIPT_FIELDS])
 async def test_null_is_refused_in_an_item(api: HubApi, given: HubGiven, name: str) -> None:
     """A field of an item that is null: 400 `invalid_request`, though it may be left out."""
-    _, with_it = await with_null(given, name)
-    await api.submit(with_it).fails(400, "invalid_request")
+    kind = "script" if name in SCRIPT_FIELDS else "ai"
+    await api.submit({**item(await given.some_project(), kind=kind), name: None}).fails(400, "invalid_request")
 
 
 @requirement("HUB-ERR-66")
 async def test_null_is_refused_in_the_body(api: HubApi, given: HubGiven) -> None:
     """A `batchId` or `items` that is null, an item that is, or a body that is: 400 `invalid_request`."""
-    good = item(await given.project())
+    good = item(await given.some_project())
     bodies: list[Any] = [{"items": [good], "batchId": None}, {"items": None}, {"items": [None]}, None]
     for body in bodies:
         await api.raw("POST", f"{BASE}/jobs", body=body).fails(400, "invalid_request")
