@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from contract_tests.agent_hub.client import HubAnswer, HubApi, Identified, item
+from contract_tests.agent_hub.shapes import instant
 from contract_tests.calls import UNSET
 from contract_tests.checks import CheckSkipped, about, expect
 
@@ -169,8 +170,25 @@ class HubGiven:
             return await (api or self.api).submit(*items, **parts).succeeds(202)
 
     async def submitted(self, *items: Any, api: HubApi | None = None, **parts: Any) -> list[str]:
-        """The ids of the jobs of a submission that is right, in the order that the build gives."""
-        return job_ids(await self.accepted(*items, api=api, **parts))
+        """The ids of the jobs of a submission that is right, in the order that the build gives.
+
+        Where projects are free their jobs have started, as of :meth:`catch_up`.
+        """
+        ids = job_ids(await self.accepted(*items, api=api, **parts))
+        await self.catch_up(ids[-1], api=api)
+        return ids
+
+    async def catch_up(self, job: Identified | str, *, api: HubApi | None = None) -> None:
+        """Where the clock stands, move it to the job's ``queuedAt``, before which no round of it starts.
+
+        No two jobs of a key have the same ``queuedAt``: of jobs that are submitted in one instant the later ones, and
+        those of the check that follows, stand milliseconds ahead of the clock (HUB-LIST-56, HUB-NODE-56).
+        """
+        if not self.clock.stands:
+            return
+        ahead = instant(await self.detail(job, api=api), "queuedAt") - await self.clock.now()
+        if ahead > 0:
+            await self.clock.advance(ahead / 1000)
 
     async def job(
         self,
@@ -181,10 +199,14 @@ class HubGiven:
         api: HubApi | None = None,
         **fields: Any,
     ) -> Job:
-        """One job, submitted alone, with an externalId of its own; ``fields`` are those of the item."""
+        """One job, submitted alone, with an externalId of its own; ``fields`` are those of the item.
+
+        Where its project is free it has started.
+        """
         on = project or await self.project()
         fields.setdefault("externalId", self.unique("task"))
         answer = await self.accepted(item(on, **fields), batch=batch, key=key, api=api)
+        await self.catch_up(job_ids(answer)[0], api=api)
         return Job(job_ids(answer)[0], on, str(answer.data.get("batchId")), _given(fields["externalId"]))
 
     async def queued_job(self, project: Project | None = None, **fields: Any) -> Job:
