@@ -224,3 +224,19 @@ def test_an_event_stream_goes_through_fault_plans_as_it_is(hub, world):
     hub.state("advance-time", seconds=1)
     names = [line for line in hub.send("GET", f"/v1/jobs/{job}/events").text.splitlines() if line.startswith("event")]
     assert names == ["event: job.state", "event: job.completed"]
+
+
+def test_the_journal_is_filtered_by_the_hubs_own_words(hub, world):
+    (job,) = hub.submit()
+    hub.send("POST", f"/v1/jobs/{job}/retry")
+    hub.send("GET", "/v1/jobs/nowhere")
+    found = {
+        query: [entry["operationId"] for entry in world.control("GET", f"/journal?{query}").json()["entries"]]
+        for query in ("operationId=retryHubJob", "errorCode=job_not_found", f"jobId={job}", "caller=a&verdict=ok")
+    }
+    assert found == {
+        "operationId=retryHubJob": ["retryHubJob"],
+        "errorCode=job_not_found": ["getJob"],
+        f"jobId={job}": ["retryHubJob"],
+        "caller=a&verdict=ok": ["submitJobs"],
+    }
