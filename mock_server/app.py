@@ -302,7 +302,8 @@ class Sender:
                     task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await sending
-            body.close()
+            if hasattr(body, "close"):
+                body.close()
 
     async def parts(self, body: Any, send: Any) -> None:
         """Send each part on its own."""

@@ -20,6 +20,7 @@ from conformance.commands.options import (
     key,
     reports,
     selected,
+    signing_secret,
     timings,
     url,
     wanted,
@@ -157,7 +158,7 @@ def agent_hub(
         "token": key("--token", token),
         "second_token": None if second_token is None else key("--second-token", second_token),
         "webhook_host": host("--webhook-host", webhook_host),
-        "webhook_secret": webhook_secret or None,
+        "webhook_secret": signing_secret("--webhook-secret", webhook_secret),
     }
     if settings["second_token"] == settings["token"]:
         raise click.UsageError("--second-token is the same as --token; give a key of its own, or leave it out")
