@@ -16,6 +16,10 @@ from mock_server.faults import (
     failure,
     generated,
     heartbeat,
+    hub_cancel,
+    hub_failure,
+    hub_node,
+    hub_retry,
     lock,
     logs,
     poll,
@@ -44,5 +48,9 @@ AREAS = (
     state,
     application,
     generated,
+    hub_failure,
+    hub_retry,
+    hub_cancel,
+    hub_node,
 )
 FAULTS = tuple(fault for area in AREAS for fault in area.FAULTS)
