@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from contract_tests.agent_hub.rounds import Started, becomes, ends, fails, is_still, scripted
+from contract_tests.agent_hub.rounds import Started, ends, fails, goes_on, is_still, scripted, waits
 from contract_tests.checks import about, expect, expect_fields, requirement
 
 if TYPE_CHECKING:
@@ -57,9 +57,8 @@ async def placed(given: HubGiven, state: str) -> Job:
                 if state == "again":
                     await given.job(project, **await scripted(given, project, ends(600)))
             await start.reach(1)
-            await becomes(given, job, "failed")
-            await start.reach(1 + given.timing.backoff[0])
-            await becomes(given, job, "queued" if state == "again" else "running")
+            await waits(given, job)
+            await goes_on(given, job, "queued" if state == "again" else "running")
         case _:
             job = await given.in_state(state)
     return job

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from contract_tests.agent_hub.client import describe, item
-from contract_tests.agent_hub.rounds import Started, becomes, ends, fails, side_by_side
+from contract_tests.agent_hub.rounds import Started, becomes, ends, fails, is_over, side_by_side, waits
 from contract_tests.checks import about, expect, expect_fields, requirement
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from contract_tests.agent_hub.given import HubGiven, Job
     from contract_tests.clock import Clock
 
-JOBS = 4
+JOBS = 3
 LEADS = (0, 2, 4)
 """Milliseconds by which a moment passes before the requests are released: each order is to occur."""
 RELEASE = 0.011
@@ -52,7 +52,7 @@ async def jobs_in(given: HubGiven, state: str) -> list[Job]:
     rounds: dict[str, list[dict[str, Any]]] = {
         "open": [ends(1000)],
         "waiting": [fails(), ends(1000)],
-        "failed": [fails(retriable=False)],
+        "failed": [fails(type="engine_error")],
         "cancelled": [ends(5)],
     }
     async with Started(given) as start:
@@ -62,8 +62,10 @@ async def jobs_in(given: HubGiven, state: str) -> list[Job]:
         if state == "cancelled":
             with about("HUB-CANCEL-01", step="cancelling a running job"):
                 await given.api.cancel(job).succeeds()
+        elif state == "open":
+            await becomes(given, job, "running")
         else:
-            await becomes(given, job, "running" if state == "open" else "failed")
+            await (waits(given, job) if state == "waiting" else is_over(given, job))
     if state == "cancelled":
         await start.reach(6)
     for project in {job.project.id for job in jobs} if state in ("failed", "cancelled", "waiting") else ():
@@ -180,6 +182,9 @@ async def test_a_cancel_against_the_retry_timer(api: HubApi, given: HubGiven, cl
     over, backoff = 1, given.timing.backoff[0]
     async with Started(given) as start:
         jobs = await side_by_side(given, *[[fails(), ends(1000)] for _ in range(JOBS)])
+    await start.reach(1)
+    for job in jobs:
+        await waits(given, job)
     await start.before(over + backoff)
     passing = clock.advance(2 * clock.margin)
     answers, _ = await asyncio.gather(race(api, jobs, ["cancel"]), meanwhile(passing, before))

@@ -15,7 +15,9 @@ from contract_tests.agent_hub.rounds import (
     fails,
     failure,
     falls_silent,
+    goes_on,
     hangs,
+    is_lost,
     is_still,
     side_by_side,
 )
@@ -82,14 +84,16 @@ async def test_what_comes_too_late_is_dropped(given: HubGiven) -> None:
     node = jobs[0].project.node
     async with Since(given) as silence:
         await given.offline(node)
-    await silence.exactly(node_lost)
+    await silence.reach(node_lost)
     seen = [await becomes(given, job, "failed") for job in jobs]
+    for job in jobs:
+        await is_lost(given, job)
     await silence.reach(node_lost + backoff / 2)
     await given.online(node)
     for job, before in zip(jobs, seen, strict=True):
         after = await given.detail(job)
         is_still(before, after, "status", "attempt", "sessionId", "failure", "nextRetryAt")
-    await silence.reach(node_lost + backoff + 50)
+    await goes_on(given, jobs[-1], "running", after=50)
     for job in jobs:
         await becomes(given, job, "running", attempt=2)
 

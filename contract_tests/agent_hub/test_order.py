@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from contract_tests.agent_hub.client import item
-from contract_tests.agent_hub.rounds import Started, becomes, ends, fails, scripted, side_by_side
+from contract_tests.agent_hub.rounds import (
+    Started,
+    becomes,
+    ends,
+    fails,
+    falls_silent,
+    goes_on,
+    is_over,
+    scripted,
+    side_by_side,
+    waits,
+)
 from contract_tests.agent_hub.shapes import instant
 from contract_tests.checks import about, expect, expect_fields, requirement
 
@@ -134,35 +145,29 @@ async def test_a_free_project_starts_its_job_at_once(given: HubGiven) -> None:
 @requirement("HUB-NODE-53")
 @pytest.mark.parametrize("how", ["failed", "cancelled", "lost", "back"])
 async def test_whatever_frees_a_project_starts_the_next(api: HubApi, given: HubGiven, clock: Clock, how: str) -> None:
-    """A failure, a cancel while queued, a loss, and the node's return: the next job starts at that moment."""
+    """A failure, a cancel of the one between, a loss, and the node's return: the next job starts at that moment."""
     clock.needs_to_stand()
     project = await given.project()
-    lost = given.timing.node_lost
-    rounds: dict[str, dict[str, Any]] = {
-        "failed": fails(4, retriable=False),
-        "lost": {"afterSeconds": 4, "result": "node_lost"},
-    }
+    rounds = {"failed": fails(4, type="engine_error"), "lost": falls_silent(4)}
     async with Started(given) as start:
-        await given.job(project, **await scripted(given, project, rounds.get(how, ends(4))))
+        first = await given.job(project, **await scripted(given, project, rounds.get(how, ends(4))))
         middle = await given.job(project, priority=1) if how == "cancelled" else None
-        job = await given.job(project, **await scripted(given, project, ends(600)))
-    over = {"lost": 4 + lost, "back": 20}.get(how, 4)
+        job = await given.job(project, priority=1, **await scripted(given, project, ends(600)))
     if how == "back":
-        await start.exactly(1)
+        await start.reach(1)
         await given.offline(project.node)
-        await start.exactly(over)
+        await start.reach(2 * given.timing.node_lost)
+        over = await clock.now()
         await given.online(project.node)
-    elif middle is not None:
-        await start.before(over)
-        await api.cancel(middle).succeeds()
-    if how != "back":
-        await start.before(over)
-        expect_fields(await given.detail(job), {"status": "queued"}, "/data")
-        await start.exactly(over)
-    came = await given.detail(job)
-    expect_fields(came, {"status": "running"}, "/data")
-    begins = instant(came, "startedAt") - start.began
-    expect(begins == over * 1000, f"a start after {over:g} s", f"{begins} ms", "/data/startedAt")
+    else:
+        if middle is not None:
+            await start.reach(2)
+            with about("HUB-CANCEL-01", step="cancelling a queued job"):
+                await api.cancel(middle).succeeds()
+        await start.reach(4.5 + (1.2 * given.timing.node_lost if how == "lost" else 0))
+        over = instant(await given.detail(first), "finishedAt")
+    begins = instant(await becomes(given, job, "running"), "startedAt")
+    expect(begins == over, f"a start at {over}", f"{begins - over} ms later", "/data/startedAt")
 
 
 @requirement("HUB-NODE-53")
@@ -203,12 +208,14 @@ async def test_a_retry_keeps_its_place(given: HubGiven, clock: Clock) -> None:
     project, backoff = await given.project(), given.timing.backoff[0]
     async with Started(given) as start:
         old = await given.job(project, **await scripted(given, project, fails(), ends(600)))
-        blocker = await given.job(project, **await scripted(given, project, ends(backoff + 5)))
+        blocker = await given.job(project, **await scripted(given, project, ends(2 * backoff)))
         young = await given.job(project)
-    await start.reach(1 + backoff + 2)
-    await becomes(given, blocker, "running")
-    await becomes(given, old, "queued")
-    await start.reach(1 + backoff + 6)
+    await start.reach(1)
+    await waits(given, old)
+    await goes_on(given, old, "queued")
+    with about("HUB-BATCH-11", step="a job that waits for another one"):
+        await becomes(given, blocker, "running")
+    await start.reach(1 + 2 * backoff)
     await becomes(given, old, "running")
     await becomes(given, young, "queued")
 
@@ -219,11 +226,11 @@ async def test_a_retry_by_hand_goes_to_the_end(api: HubApi, given: HubGiven, clo
     clock.needs_advance()
     project = await given.project()
     async with Started(given) as start:
-        old = await given.job(project, **await scripted(given, project, fails(retriable=False), ends(600)))
+        old = await given.job(project, **await scripted(given, project, fails(type="engine_error"), ends(600)))
         await given.job(project, **await scripted(given, project, ends(9)))
         young = await given.job(project, **await scripted(given, project, ends(5)))
     await start.reach(3)
-    await becomes(given, old, "failed")
+    await is_over(given, old)
     with about("HUB-RETRY-06", step="a retry by hand"):
         await api.retry(old).succeeds()
     await start.reach(11)
