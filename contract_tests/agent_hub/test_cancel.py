@@ -47,14 +47,14 @@ async def test_a_queued_job_is_cancelled_at_once(api: HubApi, given: HubGiven) -
     """The next look at a queued job that was cancelled shows it cancelled, and it never starts."""
     project = await given.project()
     async with Started(given) as start:
-        blocker = await given.job(project, **await scripted(given, project, ends(5)))
+        blocker = await given.job(project, **await scripted(given, project, ends(20)))
         job = await given.job(project)
         last = await given.job(project)
     await becomes(given, blocker, "running")
     with about("HUB-CANCEL-01", step="cancelling a queued job"):
         await api.cancel(job).succeeds()
     expect_fields(await given.detail(job), {"status": "cancelled"}, "/data")
-    await start.reach(5 + 1)
+    await start.reach(20 + 1)
     await becomes(given, last, "done")
     detail = await given.detail(job)
     expect_fields(detail, {"status": "cancelled"}, "/data")
@@ -96,10 +96,10 @@ async def test_a_running_job_changes_its_status_alone(api: HubApi, given: HubGiv
 
 
 LATE: dict[str, tuple[dict[str, Any], float]] = {
-    "done": (ends(5, summary="late", progress=[{"atSeconds": 4, "toolCalls": 99}]), 5),
-    "failed": (fails(5, type="engine_error", message="late"), 5),
-    "retriable": (fails(5, message="late"), 5),
-    "lost": (falls_silent(5), 35),
+    "done": (ends(20, summary="late", progress=[{"atSeconds": 15, "toolCalls": 99}]), 20),
+    "failed": (fails(20, type="engine_error", message="late"), 20),
+    "retriable": (fails(20, message="late"), 20),
+    "lost": (falls_silent(20), 50),
     "timeout": (hangs(), 60),
 }
 """Rounds that go on after a cancel, and the seconds after which they are over."""

@@ -53,7 +53,7 @@ async def jobs_in(given: HubGiven, state: str) -> list[Job]:
         "open": [ends(1000)],
         "waiting": [fails(), ends(1000)],
         "failed": [fails(type="engine_error")],
-        "cancelled": [ends(5)],
+        "cancelled": [ends(20)],
     }
     async with Started(given) as start:
         jobs = await side_by_side(given, *[rounds[state] for _ in range(JOBS)])
@@ -67,7 +67,7 @@ async def jobs_in(given: HubGiven, state: str) -> list[Job]:
         else:
             await (waits(given, job) if state == "waiting" else is_over(given, job))
     if state == "cancelled":
-        await start.reach(6)
+        await start.reach(21)
     for project in {job.project.id for job in jobs} if state in ("failed", "cancelled", "waiting") else ():
         await given.script(project, ends(1000))
     return jobs
@@ -151,8 +151,8 @@ async def test_a_cancel_against_the_end(api: HubApi, given: HubGiven, clock: Clo
     """A cancel as the round ends: cancelled and no result, or job_finished and done; and so it stays."""
     clock.needs_advance()
     async with Started(given) as start:
-        jobs = await side_by_side(given, *[ends(5, summary="well") for _ in range(JOBS)])
-    await start.before(5)
+        jobs = await side_by_side(given, *[ends(20, summary="well") for _ in range(JOBS)])
+    await start.before(20)
     passing = clock.advance(2 * clock.margin)
     answers, _ = await asyncio.gather(race(api, jobs, ["cancel"]), meanwhile(passing, before))
     seen = []
@@ -167,7 +167,7 @@ async def test_a_cancel_against_the_end(api: HubApi, given: HubGiven, clock: Clo
         with about("HUB-CANCEL-04"):
             there = detail.get("result") is not None
             expect(there is (came != "2xx"), "a result of a done job alone", str(detail.get("result")), "/data/result")
-    await start.reach(10)
+    await start.reach(30)
     for job, earlier in zip(jobs, seen, strict=True):
         status = (await given.detail(job)).get("status")
         with about("HUB-CANCEL-04"):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 async def test_silence_of_30_seconds_loses_the_job(given: HubGiven) -> None:
     """A node that goes offline: its jobs run on for 30 s and are `node_lost` then, whatever the rounds are."""
     async with Started(given) as start:
-        jobs = await side_by_side(given, ends(600), hangs(), ends(7), fails(7))
+        jobs = await side_by_side(given, ends(600), hangs(), ends(20), fails(20))
     await start.reach(5)
     async with Since(given) as silence:
         await given.offline(jobs[0].project.node)
@@ -59,12 +59,12 @@ async def test_a_round_that_falls_silent_is_lost(given: HubGiven) -> None:
 async def test_a_silent_node_reports_no_timeout(given: HubGiven) -> None:
     """The round's limit passes while the node is silent: `node_lost` 30 s after it fell silent, not `timeout`."""
     async with Started(given) as start:
-        by_script, by_node = await side_by_side(given, falls_silent(2), hangs(), kind="script", timeoutSeconds=5)
+        by_script, by_node = await side_by_side(given, falls_silent(2), hangs(), kind="script", timeoutSeconds=20)
     await start.exactly(2)
     async with Since(given) as silence:
         await given.offline(by_node.project.node)
+    await start.before(2 + given.timing.node_lost)
     for job in (by_script, by_node):
-        await silence.before(given.timing.node_lost)
         await becomes(given, job, "running")
     await silence.exactly(given.timing.node_lost)
     for job in (by_script, by_node):
@@ -151,9 +151,9 @@ async def test_reports_that_waited_arrive(given: HubGiven, kind: str) -> None:
     async with Started(given) as start:
         good, bad, retried = jobs = await side_by_side(
             given,
-            ends(10, summary="all is well"),
-            fails(10, type="rejected", message="no approval"),
-            fails(10, message="429"),
+            ends(15, summary="all is well"),
+            fails(15, type="rejected", message="no approval"),
+            fails(15, message="429"),
             kind=kind,
         )
     await start.reach(5)
@@ -180,7 +180,7 @@ async def test_reports_that_waited_arrive(given: HubGiven, kind: str) -> None:
 @requirement("HUB-FAIL-52")
 async def test_progress_that_waited_arrives(given: HubGiven) -> None:
     """Progress that a silent node had to report shows when it is back, and the round goes on."""
-    told = [{"atSeconds": 3, "toolCalls": 3}, {"atSeconds": 9, "toolCalls": 9, "lastActivity": "reads"}]
+    told = [{"atSeconds": 3, "toolCalls": 3}, {"atSeconds": 15, "toolCalls": 9, "lastActivity": "reads"}]
     async with Started(given) as start:
         [job] = await side_by_side(given, ends(200, progress=told))
     await start.reach(5)
@@ -203,7 +203,7 @@ async def test_progress_that_waited_arrives(given: HubGiven) -> None:
 async def test_a_timeout_that_waited_arrives(given: HubGiven) -> None:
     """The round's limit passed while the node was silent, and it is back in time: `timeout`; in time is in time."""
     async with Started(given) as start:
-        hung, late, good = await side_by_side(given, hangs(), ends(12), ends(8), kind="script", timeoutSeconds=10)
+        hung, late, good = await side_by_side(given, hangs(), ends(18), ends(14), kind="script", timeoutSeconds=16)
     await start.reach(5)
     async with Since(given) as silence:
         await given.offline(hung.project.node)

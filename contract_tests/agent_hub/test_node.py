@@ -144,7 +144,7 @@ async def test_a_job_waits_for_its_node(given: HubGiven) -> None:
     """Its node goes offline: queued for an hour, `blocked` says why; back again it starts by itself."""
     project = await given.project()
     async with Started(given) as start:
-        blocker = await given.job(project, **await scripted(given, project, ends(10)))
+        blocker = await given.job(project, **await scripted(given, project, ends(20)))
         job = await given.job(project, priority=1, **await scripted(given, project, ends(1)))
     with about("HUB-BATCH-11", step="a job that waits for another one"):
         await becomes(given, blocker, "running")
@@ -223,16 +223,16 @@ async def test_the_node_has_the_last_word(given: HubGiven) -> None:
     """A job was accepted, and its project is gone from the node when it starts: failed, project_not_found."""
     project = await given.project()
     async with Started(given) as start:
-        await given.job(project, **await scripted(given, project, ends(5)))
+        await given.job(project, **await scripted(given, project, ends(20)))
         job = await given.job(project)
     with about("HUB-NODE-13"):
         await becomes(given, job, "queued")
     await given.without_projects(project.node)
-    await start.reach(5 + 1)
+    await start.reach(20 + 1)
     with about("HUB-NODE-13"):
         before = await becomes(given, job, "failed")
     failed_by(before, "project_not_found")
-    await start.reach(5 + 1 + given.timing.backoff[0] + 2)
+    await start.reach(20 + 1 + given.timing.backoff[0] + 2)
     with about("HUB-FAIL-07"):
         is_still(before, await given.detail(job))
 
@@ -255,12 +255,12 @@ async def test_a_project_is_serial_over_both_keys(api: HubApi, given: HubGiven, 
     mine, other = (api, given.stranger) if first == "first key" else (given.stranger, api)
     project = await given.project()
     async with Started(given) as start:
-        one = await given.job(project, api=mine, **await scripted(given, project, ends(5)))
-        two = await given.job(project, api=other, **await scripted(given, project, ends(5)))
-    await start.before(5)
+        one = await given.job(project, api=mine, **await scripted(given, project, ends(20)))
+        two = await given.job(project, api=other, **await scripted(given, project, ends(20)))
+    await start.before(20)
     for job, key, status in ((one, mine, "running"), (two, other, "queued")):
         expect_fields(await given.detail(job, api=key), {"status": status}, "/data")
-    await start.reach(5.2)
+    await start.reach(20.2)
     for job, key, status in ((one, mine, "done"), (two, other, "running")):
         expect_fields(await given.detail(job, api=key), {"status": status}, "/data")
 

@@ -76,12 +76,13 @@ async def test_what_is_urgent_overtakes_what_waits_longer(given: HubGiven) -> No
     """A job with a larger priority that comes later runs next; what runs already is not interrupted."""
     project = await given.project()
     async with Started(given) as start:
-        running = await given.job(project, **await scripted(given, project, ends(4)))
+        running = await given.job(project, **await scripted(given, project, ends(40)))
         [patient] = await given.submitted(item(project))
-    await start.reach(2)
+    await given.script(project, ends(40))
+    await start.reach(5)
     [urgent] = await given.submitted(item(project, priority=1))
     expect_fields(await given.detail(running), {"status": "running"}, "/data")
-    await start.reach(4.5)
+    await start.reach(40.5)
     expect_fields(await given.detail(urgent), {"status": "running"}, "/data")
     expect_fields(await given.detail(patient), {"status": "queued"}, "/data")
 
@@ -131,11 +132,11 @@ async def test_a_free_project_starts_its_job_at_once(given: HubGiven) -> None:
     """Submitted to a free project it runs at once; the next one starts at the very end of it."""
     project = await given.project()
     async with Started(given) as start:
-        first, second = [await given.job(project, **await scripted(given, project, ends(3))) for _ in range(2)]
+        first, second = [await given.job(project, **await scripted(given, project, ends(20))) for _ in range(2)]
     if given.clock.stands:
         detail = await given.detail(first)
         expect_fields(detail, {"status": "running", "waitMs": 0}, "/data")
-    await start.reach(3.2)
+    await start.reach(20.2)
     over = instant(await becomes(given, first, "done"), "finishedAt")
     begins = instant(await becomes(given, second, "running"), "startedAt")
     slack = 0 if given.clock.stands else (given.clock.margin + given.clock.grace) * 1000
@@ -175,12 +176,12 @@ async def test_the_end_of_a_cancelled_round_frees_the_project(api: HubApi, given
     """A running job is cancelled: the next one runs when its round is over, at the latest."""
     project = await given.project()
     async with Started(given) as start:
-        first = await given.job(project, **await scripted(given, project, ends(3)))
+        first = await given.job(project, **await scripted(given, project, ends(20)))
         second = await given.job(project, **await scripted(given, project, ends(600)))
     await start.reach(1)
     with about("HUB-CANCEL-01", step="cancelling a running job"):
         await api.cancel(first).succeeds()
-    await start.reach(3.2)
+    await start.reach(20.2)
     await becomes(given, second, "running")
 
 
@@ -242,6 +243,8 @@ async def test_a_retry_by_hand_goes_to_the_end(api: HubApi, given: HubGiven, clo
 async def test_the_jobs_of_a_request_are_seen_together(given: HubGiven) -> None:
     """A free project: the most urgent of a request's jobs runs first, wherever it stands in the request."""
     projects = [await given.project() for _ in range(3)]
+    for project in projects:
+        await given.script(project, ends(600))
     items = [item(project, priority=n) for project in projects for n in (-1, 3, 0)]
     # the last item of all is the most urgent one of the first project
     items.append(item(projects[0], priority=9))

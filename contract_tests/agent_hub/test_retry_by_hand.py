@@ -145,7 +145,7 @@ async def ended(given: HubGiven, state: str) -> Job:
         "waiting": [fails(progress=wait)],
         "second attempt": [fails(), fails(message="429 again", progress=wait)],
         "cancelled": [fails()],
-        "cancelled while it ran": [ends(5, progress=wait)],
+        "cancelled while it ran": [ends(20, progress=wait)],
     }[state]
     async with Started(given) as start:
         [job] = await side_by_side(given, rounds)
@@ -160,7 +160,7 @@ async def ended(given: HubGiven, state: str) -> Job:
         with about("HUB-CANCEL-01", step="cancelling a job"):
             await given.api.cancel(job).succeeds()
     if state == "cancelled while it ran":
-        await start.reach(5)
+        await start.reach(20)
     return job
 
 
