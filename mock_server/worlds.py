@@ -49,7 +49,6 @@ class Options:
     """What a world is made with."""
 
     api_key: str
-    hub: HubOptions = TEST_HUB
     clock: str = "real"
     mutant: str | None = None
     without_states: frozenset[str] = frozenset()
@@ -63,6 +62,7 @@ class Options:
     """A loopback port of the world's own, which is listened on."""
     faults: tuple[Plan, ...] = ()
     """Fault plans."""
+    hub: HubOptions = TEST_HUB
 
 
 @dataclass(frozen=True)
