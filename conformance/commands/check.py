@@ -182,7 +182,7 @@ def judge_build(
     target = {"kind": system.name, "baseUrl": base_url}
     part = "scenarios" if options["no_fuzz"] else "all"
     with interruptible(), Crew() as crew:
-        problem = asyncio.run(preflight(system, base_url, settings))
+        problem = asyncio.run(preflight(system, base_url, settings))  # the job holds `settings`: it may add a key
         run_checks(crew, [(part, job)], rules, options, target, side_by_side=False, problem=problem)
 
 
