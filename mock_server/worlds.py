@@ -75,11 +75,6 @@ class Build:
     engine: type[Engine]
     api: Api
 
-    @functools.cached_property
-    def targets(self) -> Targets:
-        """What fault plans aim at."""
-        return Targets(self.contract)
-
 
 @functools.cache
 def build(mutant: str | None) -> Build:
@@ -99,6 +94,12 @@ def build(mutant: str | None) -> Build:
         sender=parts.sender(),
     )
     return Build(contract, Executor(contract.machine), Rows(contract), parts.engine, api)
+
+
+@functools.cache
+def fault_targets() -> Targets:
+    """What fault plans aim at: the operations of both APIs."""
+    return Targets(openapi.load("runtime-api"), openapi.load("agent-hub"))
 
 
 @functools.cache
