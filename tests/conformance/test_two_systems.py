@@ -15,8 +15,10 @@ from test_command import SCHEMA, contract, last_line
 import openapi
 from conformance import mutation, reference
 from conformance.catalogue import checks_by_rule
+from conformance.cli import contract as command
 from conformance.commands import options
 from conformance.commands.check import planned
+from conformance.commands.requirements import table
 from conformance.preflight import preflight
 from conformance.runner import Suites
 from conformance.systems import AGENT_HUB, RUNTIME_API, SYSTEMS, redactor
@@ -169,9 +171,10 @@ def test_timing_of_another_kind_is_told(system, text, told):
     ],
 )
 def test_wrong_options_of_the_hub_are_exit_2_with_the_mend(arguments, told):
-    done = contract(*DOWN, *arguments)
-    assert done.returncode == 2, done.stdout
-    assert told in done.stderr
+    with pytest.raises(click.UsageError) as refused:
+        command.main([*DOWN, *arguments], standalone_mode=False)
+    assert refused.value.exit_code == 2
+    assert told in refused.value.format_message()
 
 
 @pytest.mark.parametrize("host", ["hub-judge.example", "10.0.0.7", "::1", "[::1]", "localhost", "a_b"])
@@ -196,9 +199,9 @@ def test_secrets_come_from_the_environment_and_stand_in_no_help(monkeypatch):
 # --- preflight
 
 
-def look(url, **given):
+def look(url, *, seconds=5, **given):
     known = settings(**given)
-    return asyncio.run(preflight(AGENT_HUB, url, known)), known["second_token"]
+    return asyncio.run(preflight(AGENT_HUB, url, known, seconds=seconds)), known["second_token"]
 
 
 def test_the_mocks_second_key_is_tried_once_and_taken_where_it_opens():
@@ -232,12 +235,17 @@ def test_a_hub_that_can_not_be_judged_is_told_with_the_mend():
         assert look(build.url) == (None, None), "it does answer"
 
 
-@pytest.mark.parametrize(("behaviour", "told"), [(never, "never answers"), (no_such_key, "refuses the key (401)")])
-def test_a_hub_that_can_not_be_judged_is_inconclusive(behaviour, told):
-    with FakeBuild(behaviour) as build:
+def test_a_hub_that_never_answers_is_told():
+    with FakeBuild(never) as build:
+        problem, _ = look(build.url, seconds=0.1)
+    assert "takes connections and never answers: none within 0.1 s" in problem
+
+
+def test_a_hub_that_can_not_be_judged_is_inconclusive():
+    with FakeBuild(no_such_key) as build:
         done = contract("check", "agent-hub", "--base-url", build.url, "--token", TOKEN)
     assert (done.returncode, last_line(done)) == (3, "inconclusive")
-    assert told in " ".join(done.stdout.split())
+    assert "refuses the key (401)" in " ".join(done.stdout.split())
     assert TOKEN not in done.stdout + done.stderr
 
 
@@ -299,7 +307,7 @@ def test_the_worst_of_two_systems_is_the_verdict():
     assert "× RT-LOCK " in done.stdout
 
 
-@pytest.mark.parametrize("given", [(), ("--second-token", f"{TOKEN}_b"), ("--webhook-secret", "any text")])
+@pytest.mark.parametrize("given", [(), ("--second-token", f"{TOKEN}_b", "--webhook-secret", "any text")])
 def test_a_served_hub_is_judged(given):
     secrets = {"CONTRACT_HUB_TOKEN": TOKEN, "CONTRACT_WEBHOOK_SECRET": "any text"}
     with reference.serve(secrets, "--clock", "manual") as base_url:
@@ -357,9 +365,10 @@ def test_what_generated_requests_meet_in_two_suites_is_one_account():
 
 
 def test_requirements_are_of_both_registers():
-    rows = json.loads(contract("requirements", "--format", "json").stdout)
+    rows = table()
     assert [row["id"] for row in rows] == [id_ for system in SYSTEMS for id_ in system.contract.register]
-    [row] = [row for row in rows if row["id"] == "HUB-SSE-01"]
+    [row] = [row for row in rows if row["id"] == "HUB-AUTH-50"]
     assert row["places"][0].startswith("agent-hub.yaml:")
-    some = json.loads(contract("requirements", "--format", "json", "--only", "*-AUTH-01").stdout)
-    assert [row["id"] for row in some] == ["RT-AUTH-01", "HUB-AUTH-01"]
+    assert row["checks"]
+    assert all(check.startswith("hub.auth.") for check in row["checks"])
+    assert [row["id"] for row in table(("*-AUTH-01",))] == ["RT-AUTH-01", "HUB-AUTH-01"]
