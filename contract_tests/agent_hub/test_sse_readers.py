@@ -20,7 +20,7 @@ SPACING = 0.25
 """Seconds between two reports where there are many; a ping falls due among them, at the same instant as one."""
 VANISHING = 30
 NEVER_READING = 3
-TEXT = 64 * 1024
+TEXT = 128 * 1024
 """Characters of an activity that fill what connections hold for a reader who never reads."""
 
 
