@@ -1,4 +1,4 @@
-"""The seeded faults of the Runtime API, an area a module, each with the rules that it is expected to break.
+"""The seeded faults of both APIs, an area a module, each with the rules that it is expected to break.
 
 Most change the specification that the build executes; those that no specification can say replace a handler, the
 engine, the judgement or the error bodies.
@@ -16,6 +16,9 @@ from mock_server.faults import (
     failure,
     generated,
     heartbeat,
+    hub_stream,
+    hub_stream_told,
+    hub_stream_way,
     lock,
     logs,
     poll,
@@ -44,5 +47,8 @@ AREAS = (
     state,
     application,
     generated,
+    hub_stream,
+    hub_stream_told,
+    hub_stream_way,
 )
 FAULTS = tuple(fault for area in AREAS for fault in area.FAULTS)
