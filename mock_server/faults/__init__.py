@@ -16,6 +16,10 @@ from mock_server.faults import (
     failure,
     generated,
     heartbeat,
+    hub_bodies,
+    hub_fields,
+    hub_idempotency,
+    hub_submission,
     lock,
     logs,
     poll,
@@ -44,5 +48,9 @@ AREAS = (
     state,
     application,
     generated,
+    hub_submission,
+    hub_fields,
+    hub_idempotency,
+    hub_bodies,
 )
 FAULTS = tuple(fault for area in AREAS for fault in area.FAULTS)
