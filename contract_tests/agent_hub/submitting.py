@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from contract_tests.agent_hub.client import BASE, HubAnswer, HubApi, item
+from contract_tests.agent_hub.client import BASE, HubAnswer, HubApi, describe, item
 from contract_tests.agent_hub.given import Project, job_ids
 from contract_tests.calls import UNSET
 from contract_tests.checks import about, expect, is_integer
@@ -51,9 +51,10 @@ async def listed(given: HubGiven, *, api: HubApi | None = None, **query: Any) ->
 
 
 async def nothing_queued(given: HubGiven, batch: str) -> None:
-    """Fail the check where a submission that was refused has left a job in its batch."""
+    """Fail the check, under HUB-SUB-15, where a submission that was refused has left a job in its batch."""
     found = await listed(given, batchId=batch)
-    expect(not found, "no job of the refused submission", f"{len(found)} jobs of its batch", "/data/items")
+    with about("HUB-SUB-15", step="refusing a submission whole"):
+        expect(not found, "no job of the refused submission", f"{len(found)} jobs of its batch", "/data/items")
 
 
 async def first_three(given: HubGiven, bad: Mapping[str, Any], place: int) -> tuple[str, list[dict[str, Any]]]:
@@ -114,6 +115,16 @@ async def details_of(given: HubGiven, *items: Mapping[str, Any]) -> list[dict[st
     return [await given.detail(id_) for id_ in ids]
 
 
+def details_from(answer: HubAnswer) -> list[dict[str, Any]]:
+    """The entries of ``error.details``, each with an ``index``; where there are none that breaks HUB-SUB-54."""
+    with about("HUB-SUB-54", step="the details of a refusal"):
+        details = answer.details
+        expect(bool(details), "an entry", "none", "/error/details")
+        for i, entry in enumerate(details):
+            expect("index" in entry, "`index` in each entry", json.dumps(entry)[:200], f"/error/details/{i}")
+    return details
+
+
 def named(details: Sequence[Mapping[str, Any]]) -> set[int]:
     """The items that entries of ``error.details`` name, counted from 0."""
     return {int(one["index"]) for one in details if is_integer(one.get("index"))}
@@ -155,13 +166,30 @@ def same_data(first: HubAnswer, again: HubAnswer) -> None:
     )
 
 
+def same_jobs(first: HubAnswer, again: HubAnswer) -> None:
+    """Fail the check unless an answer is a success that tells the jobs of another one."""
+    good = 200 <= again.status < 300
+    expect(good, "the first answer again", describe(again.response))
+    came, wanted = job_ids(again), job_ids(first)
+    expect(came == wanted, f"the jobs {wanted}", str(came), "/data/items")
+
+
+async def repeated(call: Call, first: HubAnswer) -> HubAnswer:
+    """The answer to a submission that was accepted before: what checks of repetitions start from."""
+    again = await call.answers()
+    with about("HUB-IDEM-02", step="repeating a submission"):
+        same_jobs(first, again)
+    return again
+
+
 async def ready(given: HubGiven, **fields: Any) -> tuple[str, dict[str, Any], HubAnswer]:
-    """A submission that was accepted under a key of its own: the key, the body, the answer."""
-    key, project = given.unique("order"), await given.project()
+    """A submission under a key of its own that was accepted, and repeated once: the key, the body, the first answer."""
+    key, batch, project = given.unique("order"), given.unique("batch"), await given.project()
     one = item(project, externalId=given.unique("task"), **fields)
-    answer = await given.accepted(one, key=key, batch=given.unique("batch"))
-    job_ids(answer)
-    return key, {"batchId": answer.data.get("batchId"), "items": [one]}, answer
+    first = await given.accepted(one, key=key, batch=batch)
+    body = {"batchId": batch, "items": [one]}
+    await repeated(resent(given.api, key, body), first)
+    return key, body, first
 
 
 def resent(api: HubApi, key: str, body: Any) -> Call:

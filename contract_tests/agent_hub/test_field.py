@@ -138,8 +138,10 @@ async def test_an_external_id_is_returned_unchanged(api: HubApi, given: HubGiven
     answer = await given.accepted(*(item(project, externalId=id_) for id_ in EXTERNAL_IDS), batch=batch)
     told = [entry.get("externalId") for entry in entries_of(answer)]
     expect(sorted(map(str, told)) == sorted(EXTERNAL_IDS), f"{EXTERNAL_IDS}", str(told), "/data/items")
-    found = {job.get("externalId") for job in await listed(given, batchId=batch)}
-    expect(found == {*EXTERNAL_IDS}, f"{EXTERNAL_IDS}", str(found), "/data/items")
+    found = [job.get("externalId") for job in await listed(given, batchId=batch)]
+    with about("HUB-SUB-08", step="queueing what was accepted"):
+        expect(len(found) == len(EXTERNAL_IDS), f"{len(EXTERNAL_IDS)} jobs", str(len(found)), "/data/items")
+    expect(sorted(map(str, found)) == sorted(EXTERNAL_IDS), f"{EXTERNAL_IDS}", str(found), "/data/items")
     for entry in entries_of(answer):
         expect_fields(await given.detail(entry["id"]), {"externalId": entry["externalId"]}, "/data")
 

@@ -126,7 +126,7 @@ async def test_null_is_accepted(api: HubApi, given: HubGiven) -> None:
 async def test_metadata_has_2_kilobytes_at_most(api: HubApi, given: HubGiven) -> None:
     """Well below 2 KB by any count it is accepted, above it refused: as one text, and as many small values."""
     project = await a_place(given)
-    for make in (lambda size: {"note": text_of(size)}, lambda size: {f"k{i:03}": 1 for i in range(size // 8)}):
+    for make in (lambda size: {"note": text_of(size)}, lambda size: {f"k{i:03}": 1 for i in range(size // 10)}):
         small, large = make(1800), make(2600)
         await api.submit(item(project, metadata=small)).succeeds()
         await api.submit(item(project, metadata=large)).refused()

@@ -94,7 +94,7 @@ async def test_of_two_faults_of_one_item_the_first_is_answered(api: HubApi, give
     """One item that is bad in two ways."""
     away, project = await given.project(online=False), await given.project()
     await api.submit(item(given.unique("no-such-proj"), prompt=UNSET)).fails(400, INVALID)
-    await api.submit(item(await ambiguous(given), priority=101)).fails(400, INVALID)
+    await api.submit(item(await ambiguous(given), kind="nothing")).fails(400, INVALID)
     await api.submit(item(away, prompt="")).fails(400, INVALID)
     await api.submit(item(project, nodeId=away.node.id)).fails(400, NOT_FOUND)
 

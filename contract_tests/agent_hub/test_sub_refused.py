@@ -14,6 +14,7 @@ from contract_tests.agent_hub.submitting import (
     OFFLINE,
     PLACES,
     bad_item,
+    details_from,
     first_three,
     listed,
     named,
@@ -142,8 +143,7 @@ FIELDS = {0: "prompt", 3: "priority", 5: "unknown", 6: "kind", 9: "metadata", 11
 async def test_details_have_index_field_and_message(api: HubApi, given: HubGiven) -> None:
     """Each entry has `index` (a number or null), `field` and `message`, whatever further keys it has."""
     project = await given.project()
-    details = (await api.submit(await faulty(given, project, 16, BAD)).fails(400, INVALID)).details
-    expect(bool(details), "an entry", "none", "/error/details")
+    details = details_from(await api.submit(await faulty(given, project, 16, BAD)).fails(400, INVALID))
     for i, entry in enumerate(details):
         more = {*entry} - {"index", "field", "message"}
         at = f"/error/details/{i}"
@@ -168,8 +168,7 @@ async def test_details_have_index_field_and_message(api: HubApi, given: HubGiven
 async def test_details_name_every_bad_item(api: HubApi, given: HubGiven) -> None:
     """Sixteen items, nine of them bad, each by another rule: the details name these nine, and no good one."""
     project = await given.project()
-    details = (await api.submit(await faulty(given, project, 16, BAD)).fails(400, INVALID)).details
-    found = named(details)
+    found = named(details_from(await api.submit(await faulty(given, project, 16, BAD)).fails(400, INVALID)))
     with about("HUB-SUB-55"):
         expect({*BAD} <= found, f"entries for the items {[*BAD]}", f"for {sorted(found)}", "/error/details")
     with about("HUB-SUB-57"):
@@ -180,8 +179,8 @@ async def test_details_name_every_bad_item(api: HubApi, given: HubGiven) -> None
 async def test_details_name_500_bad_items(api: HubApi, given: HubGiven) -> None:
     """500 items, all without prompt: each of them is named."""
     project = await given.project()
-    details = (await api.submit([item(project, prompt=UNSET)] * MOST).fails(400, INVALID)).details
-    missing = {*range(MOST)} - named(details)
+    refused = await api.submit([item(project, prompt=UNSET)] * MOST).fails(400, INVALID)
+    missing = {*range(MOST)} - named(details_from(refused))
     expect(not missing, "an entry for each of 500 items", f"none for {len(missing)} of them", "/error/details")
 
 
@@ -190,15 +189,28 @@ async def test_details_name_500_bad_items(api: HubApi, given: HubGiven) -> None:
 async def test_details_may_name_faults_of_other_kinds(api: HubApi, given: HubGiven, code: str) -> None:
     """Bad by form and bad in another way: the first is named, the other may be, the good one is not."""
     items = [await bad_item(given, code), item(await given.project()), await bad_item(given, INVALID)]
-    found = named((await api.submit(items).fails(400, INVALID)).details)
+    with about("HUB-SUB-63", step="answering the first of two kinds of fault"):
+        refused = await api.submit(items).fails(400, INVALID)
+    found = named(details_from(refused))
     with about("HUB-SUB-55"):
         expect(2 in found, "an entry for item 2", f"for {sorted(found)}", "/error/details")
     with about("HUB-SUB-57"):
         expect(1 not in found, "no entry for item 1", f"for {sorted(found)}", "/error/details")
 
 
+REFUSING = {
+    "unknown property": "HUB-FIELD-60",
+    "batchId": "HUB-BATCH-50",
+    "no items": "HUB-SUB-53",
+    "none of them": "HUB-SUB-51",
+    "501 items": "HUB-SUB-51",
+    "a list": "HUB-SUB-53",
+}
+"""What a body has wrong, and the rule by which it is refused at all."""
+
+
 @requirement("HUB-SUB-54", "HUB-SUB-58")
-@pytest.mark.parametrize("name", ["unknown property", "batchId", "no items", "none of them", "501 items", "a list"])
+@pytest.mark.parametrize("name", REFUSING)
 async def test_what_the_body_has_wrong_has_no_index(api: HubApi, given: HubGiven, name: str) -> None:
     """A fault of the body itself: `details` with an entry whose `index` is there and null, and none of an item."""
     one = item(await given.project())
@@ -210,12 +222,10 @@ async def test_what_the_body_has_wrong_has_no_index(api: HubApi, given: HubGiven
         "501 items": api.submit([one] * (MOST + 1)),
         "a list": api.raw("POST", f"{BASE}/jobs", body=[one]),
     }
-    answer = await calls[name].fails(400, INVALID)
-    with about("HUB-SUB-54"):
-        details = answer.details
-        expect(bool(details), "an entry", "none", "/error/details")
+    with about(REFUSING[name], step=f"refusing a body: {name}"):
+        answer = await calls[name].fails(400, INVALID)
     with about("HUB-SUB-58"):
-        indexes = [entry.get("index", "left out") for entry in details]
+        indexes = [entry["index"] for entry in details_from(answer)]
         expect(all(index is None for index in indexes), "index null", str(indexes), "/error/details")
 
 
@@ -223,11 +233,11 @@ async def test_what_the_body_has_wrong_has_no_index(api: HubApi, given: HubGiven
 async def test_body_and_items_are_judged_together(api: HubApi, given: HubGiven) -> None:
     """A body with an unknown property and a bad item: an entry with `index` null, and one of the item."""
     items = [item(await given.project()), await bad_item(given, INVALID)]
-    details = (await api.submit(items, unknown=1).fails(400, INVALID)).details
+    details = details_from(await api.submit(items, unknown=1).fails(400, INVALID))
     with about("HUB-SUB-55"):
         expect(1 in named(details), "an entry for item 1", f"for {sorted(named(details))}", "/error/details")
-    indexes = [entry.get("index", "left out") for entry in details]
     with about("HUB-SUB-58"):
+        indexes = [entry["index"] for entry in details]
         expect(0 not in named(details), "no entry for item 0", str(indexes), "/error/details")
 
 

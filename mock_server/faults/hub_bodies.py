@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +38,8 @@ class CreatesAndRefuses(HubApi):
             return await super().submit(call)
         except Refusal as refusal:
             if refusal.code == "idempotency_key_reused":
-                await super().submit(_without_key(call))
+                with contextlib.suppress(Refusal):
+                    await super().submit(_without_key(call))
             raise
 
 

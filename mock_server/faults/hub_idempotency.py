@@ -148,8 +148,9 @@ class RemembersRefusals(HubApi):
             raise Refusal("idempotency_key_reused", "The key was used with another body.")
         try:
             return await super().submit(call)
-        except Refusal:
-            self._refused[call.caller, key] = digest
+        except Refusal as refusal:
+            if refusal.code != "idempotency_key_reused":
+                self._refused[call.caller, key] = digest
             raise
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import orjson
 from mock_server.calls import Refusal, Violation
 from mock_server.faults.edits import error, part, put, schema_property
 from mock_server.hub.api import HubApi
-from mock_server.hub.entities import NODE
+from mock_server.hub.entities import NODE, SUBMISSION
 from mock_server.hub.errors import HubErrors
 from mock_server.hub.submission import Submissions
 from mock_server.judgement import refused
@@ -43,7 +44,7 @@ def keeps(which: Callable[[int, set[int]], bool], *codes: str) -> Callable[[Any]
                     body = orjson.loads(call.exchange.request_body)
                     body["items"] = [item for i, item in enumerate(body["items"]) if which(i, bad)]
                     headers = {name: value for name, value in call.headers.items() if name != b"idempotency-key"}
-                    if body["items"]:
+                    with contextlib.suppress(Refusal):
                         await super().submit(replace(call, body=body, headers=headers))
                 raise
 
@@ -109,7 +110,9 @@ class TakesExternalIds(HubApi):
         items = body.get("items") if isinstance(body, dict) else None
         first = items[0] if isinstance(items, list) and len(items) == 1 else None
         task = first.get("externalId") if isinstance(first, dict) else None
-        earlier = await hub.batch(call.caller, str(body.get("batchId"))) if isinstance(task, str) else []
+        key = self.submissions.key(call.caller, call.headers.get(b"idempotency-key", b"").decode("latin-1"))
+        known = await hub.store.get(SUBMISSION, key) is not None
+        earlier = await hub.batch(call.caller, str(body.get("batchId"))) if isinstance(task, str) and not known else []
         for row in earlier:
             if row["externalId"] == task:
                 data = {"batchId": body["batchId"], "accepted": 1, "items": [self.submitted(row)]}
@@ -166,22 +169,22 @@ class OfflineFirst(Submissions):
 
 
 class PlacesFirst(HubApi):
-    """Looks for projects before it judges the form of the items."""
+    """Answers what is wrong with projects and nodes before what is wrong with the form of items."""
 
     async def submit(self, call: Call) -> Answer:
-        items = call.body.get("items") if isinstance(call.body, dict) else None
-        if isinstance(items, list):
-            for item in items:
-                if isinstance(item, dict) and isinstance(item.get("projectId"), str) and item["projectId"]:
-                    await self._look(call, item)
-        return await super().submit(call)
-
-    async def _look(self, call: Call, item: Item) -> None:
         try:
-            await self.submissions.place(call.world.hub, [item])
+            return await super().submit(call)
         except Refusal as refusal:
-            if refusal.code == "project_not_found":
+            if refusal.code != "INVALID_REQUEST" or not isinstance(call.body, dict):
                 raise
+            items = call.body.get("items")
+            named = [item for item in items if self._names(item)] if isinstance(items, list) else []
+            await self.submissions.place(call.world.hub, named)
+            raise
+
+    @staticmethod
+    def _names(item: Any) -> bool:
+        return isinstance(item, dict) and isinstance(item.get("projectId"), str) and bool(item["projectId"])
 
 
 class PriorityOrder(HubApi):
@@ -368,7 +371,7 @@ FAULTS = (
     ),
     Mutant(
         "hub-submission.places-first",
-        "an unknown project is answered before what breaks a rule of its form",
+        "projects and nodes are judged before what breaks a rule of its form",
         ("HUB-SUB-63",),
         parts=part(api=PlacesFirst),
     ),
