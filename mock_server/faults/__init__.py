@@ -16,9 +16,13 @@ from mock_server.faults import (
     failure,
     generated,
     heartbeat,
+    hub_bodies,
+    hub_fields,
+    hub_idempotency,
     hub_stream,
     hub_stream_told,
     hub_stream_way,
+    hub_submission,
     lock,
     logs,
     poll,
@@ -50,5 +54,9 @@ AREAS = (
     hub_stream,
     hub_stream_told,
     hub_stream_way,
+    hub_submission,
+    hub_fields,
+    hub_idempotency,
+    hub_bodies,
 )
 FAULTS = tuple(fault for area in AREAS for fault in area.FAULTS)
