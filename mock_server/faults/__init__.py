@@ -17,8 +17,12 @@ from mock_server.faults import (
     generated,
     heartbeat,
     hub_bodies,
+    hub_cancel,
+    hub_failure,
     hub_fields,
     hub_idempotency,
+    hub_node,
+    hub_retry,
     hub_stream,
     hub_stream_told,
     hub_stream_way,
@@ -58,5 +62,9 @@ AREAS = (
     hub_fields,
     hub_idempotency,
     hub_bodies,
+    hub_failure,
+    hub_retry,
+    hub_cancel,
+    hub_node,
 )
 FAULTS = tuple(fault for area in AREAS for fault in area.FAULTS)
