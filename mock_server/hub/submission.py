@@ -33,7 +33,7 @@ class Submissions:
         schemas = contract.document["components"]["schemas"]
         self.schema = to_json_schema(schemas["Submission"], contract.document)
         self.validator = jsonschema_rs.Draft202012Validator(self.schema, validate_formats=True)
-        self.normalise = compile_normaliser(self.schema)
+        self.normalise = compile_normaliser(_without_defaults(self.schema))  # they depend on the kind
         item = schemas["JobItem"]
         self.kinds: Mapping[str, Mapping[str, list[str]]] = item["x-kinds"]
         self.defaults = {
@@ -177,6 +177,12 @@ def _resolved(contract: Contract, properties: Mapping[str, Any]) -> Iterator[tup
     for name, schema in properties.items():
         parts = [contract.resolve(part) for part in (schema, *schema.get("allOf", ()))]
         yield name, {key: value for part in reversed(parts) for key, value in part.items()}
+
+
+def _without_defaults(schema: Any) -> Any:
+    if isinstance(schema, dict):
+        return {name: _without_defaults(item) for name, item in schema.items() if name != "default"}
+    return [_without_defaults(item) for item in schema] if isinstance(schema, list) else schema
 
 
 def _plain(value: Any) -> Any:
