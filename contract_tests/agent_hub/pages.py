@@ -33,8 +33,9 @@ class Page:
 
 def page_of(answer: HubAnswer) -> Page:
     """A page in its decided shape (HUB-LIST-52)."""
-    data = answer.data
     with about("HUB-LIST-52"):
+        data: Any = answer.fields.get("data")
+        expect(isinstance(data, dict), "`data`, an object", answer.response.text[:200], "/data")
         items = data.get("items")
         good = isinstance(items, list) and all(isinstance(entry, dict) for entry in items)
         expect(good, "`items`, a list of objects", json.dumps(items)[:200], "/data/items")
@@ -45,8 +46,10 @@ def page_of(answer: HubAnswer) -> Page:
 
 
 async def page(api: HubApi, **query: Any) -> Page:
-    """One page."""
-    return page_of(await api.jobs(**query).succeeds(200))
+    """One page of a list that is there by rights."""
+    with about("HUB-LIST-01", step="listing jobs"):
+        answer = await api.jobs(**query).succeeds(200)
+    return page_of(answer)
 
 
 async def walk(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from contract_tests.agent_hub.client import HubApi, item
-from contract_tests.agent_hub.given import LONG, REACHED, SCRIPT_LONG, HubGiven, Job, Node, Project
+from contract_tests.agent_hub.client import item
+from contract_tests.agent_hub.given import LONG, SCRIPT_LONG, HubGiven, Job, Node, Project, job_ids
 from contract_tests.calls import UNSET
 from contract_tests.checks import about, expect
 
@@ -19,9 +17,6 @@ if TYPE_CHECKING:
 STATES = ("done", "failed", "waiting", "running", "queued", "cancelled")
 """The states of a job as checks tell them apart: `waiting` is failed with a retry to come."""
 MESSAGES = {"failed": "the engine broke", "waiting": "429 rate limited"}
-SLACK = 10.0
-"""Seconds that a build gets beyond what its rounds last."""
-STEP = 0.5
 
 
 @dataclass(frozen=True)
@@ -71,8 +66,8 @@ class Scene:
         return next(job for job, plan in self if plan.state == state)
 
 
-async def arranged(given: HubGiven, *plans: Sequence[Planned], batch: Any = UNSET, api: HubApi | None = None) -> Scene:
-    """A node with a project for each list of jobs, which run one after the other: those of the first state first.
+async def arranged(given: HubGiven, *plans: Sequence[Planned], batch: Any = UNSET) -> Scene:
+    """A node with a project for each list of jobs, which run one after the other in that order.
 
     What stays queued, or is cancelled, has to stand behind a running one of its project.
     """
@@ -87,46 +82,32 @@ async def arranged(given: HubGiven, *plans: Sequence[Planned], batch: Any = UNSE
                 await given.script(project, script, external_id=None if name is UNSET else name)
             items.append(item(project, **{"priority": 100 - place, **plan.fields, "externalId": name}))
             places.append(project)
-    answer = await given.accepted(items, batch=batch, api=api)
-    ids = [entry.get("id") for entry in answer.data.get("items", [])]
+    answer = await given.accepted(items, batch=batch)
+    ids = job_ids(answer)
     with about("HUB-SUB-09", step="the jobs of a submission"):
         expect(len(ids) == len(items), f"{len(items)} jobs", f"{len(ids)}", "/data/items")
+    await given.catch_up(ids[-1])
     made = str(answer.data.get("batchId"))
     jobs = [
         Job(id_, project, made, sent.get("externalId")) for id_, project, sent in zip(ids, places, items, strict=True)
     ]
     rows = [[job for job in jobs if job.project is project] for project in projects]
     scene = Scene(made, node, rows, plans)
-    await _reached(given, scene, api)
+    await _reached(given, scene)
     return scene
 
 
-async def _reached(given: HubGiven, scene: Scene, api: HubApi | None) -> None:
+async def _reached(given: HubGiven, scene: Scene) -> None:
     """Let the rounds pass, and see that each job is where it should be."""
     lasting = max(sum(plan.seconds for plan in plans if plan.state in ("done", *MESSAGES)) for plans in scene.plans)
     await given.clock.advance(lasting + given.clock.margin)
     for job, plan in scene:
         if plan.state != "cancelled":
-            await _until(given, job, plan.state, api)
+            await given.until(job, "failed" if plan.state == "waiting" else plan.state)
     for job, plan in scene:
         if plan.state == "cancelled":
             with about("HUB-CANCEL-02", step="cancelling a queued job"):
-                await (api or given.api).cancel(job).succeeds()
-
-
-async def _until(given: HubGiven, job: Job, state: str, api: HubApi | None) -> None:
-    """A job of a large submission may be queued some milliseconds after now, so its round can end later, too."""
-    status, left = "failed" if state == "waiting" else state, SLACK
-    deadline = time.monotonic() + SLACK + given.clock.grace
-    while (came := (await given.detail(job, api=api)).get("status")) != status:
-        with about(REACHED[status], step=f"a job that becomes {status}"):
-            late = left <= 0 if given.clock.stands else time.monotonic() >= deadline
-            expect(not late, f"status {status}", str(came), "/data/status")
-        if given.clock.stands:
-            await given.clock.advance(STEP)
-            left -= STEP
-        else:
-            await asyncio.sleep(0.1)
+                await given.api.cancel(job).succeeds()
 
 
 async def every_state(given: HubGiven, **fields: Any) -> Scene:

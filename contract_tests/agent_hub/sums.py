@@ -116,6 +116,9 @@ async def read(given: HubGiven, batch: str) -> Read:
     came = await summary(given, batch)
     for _ in range(READS):
         entries = (await page(given.api, batchId=batch, limit=200)).items
+        with about("HUB-LIST-05", step="listing the jobs of a batch"):
+            others = [entry.get("batchId") for entry in entries if entry.get("batchId") != batch]
+            expect(not others, f"jobs of {batch} alone", f"{others[:3]}", "/data/items")
         if given.clock.stands:
             break
         before, came = came, await summary(given, batch)

@@ -165,7 +165,7 @@ async def test_a_job_retried_by_hand_moves_to_the_front(api: HubApi, given: HubG
     later = await given.submitted([item(project)] * 2, batch=batch)
     before = (await page(api, batchId=batch)).items
     with about("HUB-LIST-58"):
-        expect(ids_of(before)[-1] == job.id, f"{job.id} last", f"{ids_of(before)}", "/data/items")
+        expect(ids_of(before)[-1:] == [job.id], f"{job.id} last", f"{ids_of(before)}", "/data/items")
     with about("HUB-RETRY-07", step="retrying a job by hand"):
         await api.retry(job).succeeds()
     entries = (await page(api, batchId=batch)).items

@@ -16,6 +16,7 @@ from mock_server.faults import (
     failure,
     generated,
     heartbeat,
+    hub_list,
     lock,
     logs,
     poll,
@@ -44,5 +45,6 @@ AREAS = (
     state,
     application,
     generated,
+    hub_list,
 )
 FAULTS = tuple(fault for area in AREAS for fault in area.FAULTS)
