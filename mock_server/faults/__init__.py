@@ -21,6 +21,7 @@ from mock_server.faults import (
     hub_failure,
     hub_fields,
     hub_idempotency,
+    hub_list,
     hub_node,
     hub_retry,
     hub_stream,
@@ -66,5 +67,6 @@ AREAS = (
     hub_retry,
     hub_cancel,
     hub_node,
+    hub_list,
 )
 FAULTS = tuple(fault for area in AREAS for fault in area.FAULTS)
