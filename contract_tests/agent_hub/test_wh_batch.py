@@ -61,7 +61,8 @@ async def last_ones(given: HubGiven, how: str) -> list[Project]:
         case "batch cancelled":
             return [await project(given, ENDLESS)] * 2
         case "two at the same time":
-            return [await project(given, late), await project(given, late)]
+            sooner = {**late, "afterSeconds": 1.999}  # of the job that is queued a millisecond later
+            return [await project(given, late), await project(given, sooner)]
     return [await project(given), await project(given)]
 
 

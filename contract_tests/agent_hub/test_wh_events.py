@@ -30,7 +30,7 @@ from contract_tests.agent_hub.webhooks import (
     retry,
     settle,
 )
-from contract_tests.checks import about, alone, expect, requirement
+from contract_tests.checks import CheckFailed, about, alone, expect, requirement
 
 if TYPE_CHECKING:
     from contract_tests.agent_hub.given import HubGiven
@@ -218,8 +218,10 @@ async def test_the_form_of_a_webhook(given: HubGiven) -> None:
 
 def judge_instant(delivery: Delivery) -> None:
     """The ``timestamp`` of an event is an instant."""
-    with about("HUB-WH-53"):
-        iso(delivery.json.get("timestamp"), "/timestamp")
+    try:
+        iso(delivery.json.get("timestamp"))
+    except CheckFailed as failure:
+        raise CheckFailed(failure.expected, failure.actual, "/timestamp") from None
 
 
 def read_back(api: HubApi) -> Any:

@@ -80,12 +80,10 @@ async def comes(hook: Hook, kind: str, of: str, number: int = 1) -> Delivery:
 
 def blamed(hook: Hook, kind: str, of: str) -> str:
     """The rule that is broken where an event is not there."""
-    if kind == BATCH:
-        return RULES[BATCH]
-    came = [delivery for delivery in hook.deliveries if names(delivery, of)]
-    if not came:
-        return "HUB-WH-01"
-    return RULES[kind] if any(event_of(delivery)[0] not in (None, BATCH) for delivery in came) else "HUB-WH-53"
+    came = [event_of(delivery)[0] for delivery in hook.deliveries if names(delivery, of)]
+    if came and not any(came) and kind != BATCH:
+        return "HUB-WH-53"
+    return "HUB-WH-01" if not came and kind == COMPLETED else RULES[kind]
 
 
 async def settle(given: HubGiven) -> None:

@@ -16,6 +16,9 @@ from mock_server.faults import (
     failure,
     generated,
     heartbeat,
+    hub_webhook,
+    hub_webhook_batch,
+    hub_webhook_tries,
     lock,
     logs,
     poll,
@@ -44,5 +47,8 @@ AREAS = (
     state,
     application,
     generated,
+    hub_webhook,
+    hub_webhook_batch,
+    hub_webhook_tries,
 )
 FAULTS = tuple(fault for area in AREAS for fault in area.FAULTS)
