@@ -192,6 +192,7 @@ class World:
         fired, milliseconds = Firings(most), round(seconds * 1000)
         if not self.has_hub:
             return await self.engine.advance(milliseconds, fired), fired
+        await self._happen(fired)  # what is on its way now has its time before the clock moves, too
         target = self.clock.now() + milliseconds
         if target > LATEST:
             raise ValueError(TOO_LATE)

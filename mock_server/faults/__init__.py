@@ -28,6 +28,9 @@ from mock_server.faults import (
     hub_stream_told,
     hub_stream_way,
     hub_submission,
+    hub_webhook,
+    hub_webhook_batch,
+    hub_webhook_tries,
     lock,
     logs,
     poll,
@@ -68,5 +71,8 @@ AREAS = (
     hub_cancel,
     hub_node,
     hub_list,
+    hub_webhook,
+    hub_webhook_batch,
+    hub_webhook_tries,
 )
 FAULTS = tuple(fault for area in AREAS for fault in area.FAULTS)
