@@ -87,16 +87,6 @@ class System:
         """Where its checks stand."""
         return Path(contract_tests.__file__).parent / self.suite
 
-    @property
-    def has_checks(self) -> bool:
-        """Whether there is anything to judge a build by."""
-        return any(self.folder.glob("test_*.py"))
-
-    @property
-    def fuzzes(self) -> bool:
-        """Whether it has checks that generate their requests."""
-        return any(self.folder.glob(FUZZ_FILES))
-
     @cached_property
     def timing_class(self) -> Any:
         """The dataclass of its timing, seconds; imported when it is asked for."""

@@ -103,12 +103,6 @@ def selected(options: dict[str, Any], systems: Sequence[System]) -> list[Require
     return rules
 
 
-def asked(rules: Iterable[Requirement], systems: Iterable[System]) -> list[System]:
-    """The systems that have a rule among these."""
-    ids = {rule.id for rule in rules}
-    return [system for system in systems if ids & system.contract.register.keys()]
-
-
 def wanted(system: System, rules: list[Requirement], options: dict[str, Any]) -> list[str] | None:
     """Ids of a system's rules to be checked; None for all. At level ``seed`` decisions are checked, too."""
     if not options["only"] and not options["skip"]:

@@ -6,17 +6,23 @@ import asyncio
 import json
 
 import click
+import jsonschema
 import pytest
 from fake_builds import FakeBuild, html, never, no_such_key
 from fake_hub import FakeHub
-from test_command import contract, last_line
+from test_command import SCHEMA, contract, last_line
 
 import openapi
+from conformance import mutation, reference
 from conformance.catalogue import checks_by_rule
+from conformance.cli import contract as command
 from conformance.commands import options
+from conformance.commands.check import planned
+from conformance.commands.requirements import table
 from conformance.preflight import preflight
 from conformance.runner import Suites
 from conformance.systems import AGENT_HUB, RUNTIME_API, SYSTEMS, redactor
+from mock_server.mutants import Mutant
 
 TOKEN = "zqa_live_of_these_tests"
 BOTH = {"only": (), "skip": ()}
@@ -25,10 +31,6 @@ DOWN = ("check", "agent-hub", "--base-url", "http://127.0.0.1:9")
 
 def settings(**given):
     return {"token": TOKEN, "second_token": None, "webhook_host": "127.0.0.1", "webhook_secret": None, **given}
-
-
-def ids(rules):
-    return {rule.id for rule in rules}
 
 
 # --- selection
@@ -40,8 +42,13 @@ def test_without_filters_the_rules_of_both_registers_are_asked_for():
         *openapi.load("runtime-api").register,
         *openapi.load("agent-hub").register,
     ]
-    assert options.asked(rules, SYSTEMS) == [RUNTIME_API, AGENT_HUB]
     assert options.wanted(AGENT_HUB, rules, BOTH) is None
+    both = [(RUNTIME_API, "scenarios", (0, 2)), (RUNTIME_API, "scenarios#2", (1, 2)), (RUNTIME_API, "fuzz", (0, 1))]
+    plan = planned(rules, fuzz=True, side_by_side=True)
+    assert plan[:3] == both
+    assert {system for system, _, _ in plan[3:]} == {AGENT_HUB}
+    assert "fuzz" not in [part for _, part, _ in planned(rules, fuzz=False, side_by_side=True)]
+    assert [share for _, _, share in planned(rules, fuzz=False, side_by_side=False)] == [(0, 1), (0, 1)]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +57,7 @@ def test_without_filters_the_rules_of_both_registers_are_asked_for():
         (("HUB-*",), (), [AGENT_HUB]),
         (("RT-LOCK-*",), (), [RUNTIME_API]),
         (("*-AUTH-*",), (), [RUNTIME_API, AGENT_HUB]),
-        (("HUB-AUTH-01", "RT-LOCK-13"), (), [RUNTIME_API, AGENT_HUB]),
+        (("HUB-AUTH-50", "RT-LOCK-13"), (), [RUNTIME_API, AGENT_HUB]),
         ((), ("RT-*",), [AGENT_HUB]),
         (("*-AUTH-*",), ("HUB-*",), [RUNTIME_API]),
     ],
@@ -58,10 +65,24 @@ def test_without_filters_the_rules_of_both_registers_are_asked_for():
 def test_only_the_suites_that_are_needed_are_run(only, skip, systems):
     chosen = {"only": only, "skip": skip}
     rules = options.selected(chosen, SYSTEMS)
-    assert options.asked(rules, SYSTEMS) == systems
+    plan = planned(rules, fuzz=True, side_by_side=True)
+    assert list(dict.fromkeys(system for system, _, _ in plan)) == systems
     wanted = [options.wanted(system, rules, chosen) for system in systems]
     assert [id_ for part in wanted for id_ in part] == [rule.id for rule in rules]
     assert all(id_ in system.contract.register for system, part in zip(systems, wanted, strict=True) for id_ in part)
+
+
+@pytest.mark.parametrize(
+    ("rule", "parts"),
+    [
+        ("RT-LOCK-13", ["scenarios", "scenarios#2"]),
+        ("RT-LOCK-04", ["scenarios", "scenarios#2", "fuzz"]),
+        ("HUB-AUTH-50", ["scenarios"]),
+    ],
+)
+def test_only_the_parts_of_a_suite_that_are_needed_are_run(rule, parts):
+    rules = options.selected({**BOTH, "only": (rule,)}, SYSTEMS)
+    assert [part for _, part, _ in planned(rules, fuzz=True, side_by_side=True)] == parts
 
 
 @pytest.mark.parametrize(
@@ -150,9 +171,10 @@ def test_timing_of_another_kind_is_told(system, text, told):
     ],
 )
 def test_wrong_options_of_the_hub_are_exit_2_with_the_mend(arguments, told):
-    done = contract(*DOWN, *arguments)
-    assert done.returncode == 2, done.stdout
-    assert told in done.stderr
+    with pytest.raises(click.UsageError) as refused:
+        command.main([*DOWN, *arguments], standalone_mode=False)
+    assert refused.value.exit_code == 2
+    assert told in refused.value.format_message()
 
 
 @pytest.mark.parametrize("host", ["hub-judge.example", "10.0.0.7", "::1", "[::1]", "localhost", "a_b"])
@@ -177,9 +199,9 @@ def test_secrets_come_from_the_environment_and_stand_in_no_help(monkeypatch):
 # --- preflight
 
 
-def look(url, **given):
+def look(url, *, seconds=5, **given):
     known = settings(**given)
-    return asyncio.run(preflight(AGENT_HUB, url, known)), known["second_token"]
+    return asyncio.run(preflight(AGENT_HUB, url, known, seconds=seconds)), known["second_token"]
 
 
 def test_the_mocks_second_key_is_tried_once_and_taken_where_it_opens():
@@ -213,12 +235,17 @@ def test_a_hub_that_can_not_be_judged_is_told_with_the_mend():
         assert look(build.url) == (None, None), "it does answer"
 
 
-@pytest.mark.parametrize(("behaviour", "told"), [(never, "never answers"), (no_such_key, "refuses the key (401)")])
-def test_a_hub_that_can_not_be_judged_is_inconclusive(behaviour, told):
-    with FakeBuild(behaviour) as build:
+def test_a_hub_that_never_answers_is_told():
+    with FakeBuild(never) as build:
+        problem, _ = look(build.url, seconds=0.1)
+    assert "takes connections and never answers: none within 0.1 s" in problem
+
+
+def test_a_hub_that_can_not_be_judged_is_inconclusive():
+    with FakeBuild(no_such_key) as build:
         done = contract("check", "agent-hub", "--base-url", build.url, "--token", TOKEN)
     assert (done.returncode, last_line(done)) == (3, "inconclusive")
-    assert told in " ".join(done.stdout.split())
+    assert "refuses the key (401)" in " ".join(done.stdout.split())
     assert TOKEN not in done.stdout + done.stderr
 
 
@@ -237,6 +264,94 @@ def test_secrets_of_every_target_are_taken_out():
     assert alone.text("a key: sk-abc") == "a key: [redacted]"
 
 
+def test_a_report_of_a_hub_holds_none_of_its_secrets(tmp_path):
+    secrets = {
+        "--token": "zqa_live_one",
+        "--second-token": "zqa_live_one_other",
+        "--webhook-secret": "whsec_d2ViaG9va3M=",
+    }
+    report = tmp_path / "report.json"
+    with FakeHub("zqa_live_one", "zqa_live_one_other", says=" ".join(secrets.values())) as hub:
+        target = ("check", "agent-hub", "--base-url", hub.url, *(part for pair in secrets.items() for part in pair))
+        done = contract(*target, "--only", "HUB-AUTH-*", "--only", "HUB-ERR-*", "--report", f"json={report}")
+    assert (done.returncode, last_line(done)) == (1, "non-conformant")
+    assert "$CONTRACT_HUB_TOKEN" in done.stdout
+    text = report.read_text("utf-8")
+    assert "[redacted]" in text
+    assert not [value for value in secrets.values() if value in text + done.stdout + done.stderr]
+    data = json.loads(text)
+    jsonschema.validate(data, SCHEMA)
+    assert data["target"] == {"kind": "agent-hub", "baseUrl": hub.url}
+    assert {rule["id"].partition("-")[0] for rule in data["requirements"]} == {"HUB"}
+
+
+def test_the_self_check_tells_of_both_systems_on_one_page(tmp_path):
+    report = tmp_path / "report.json"
+    done = contract("check", "--only", "RT-LOCK-13", "--only", "HUB-AUTH-5[04]", "--report", f"json={report}")
+    assert (done.returncode, last_line(done)) == (0, "conformant"), done.stdout
+    assert "✔ RT-LOCK " in done.stdout
+    assert "✔ HUB-AUTH " in done.stdout
+    data = json.loads(report.read_text("utf-8"))
+    jsonschema.validate(data, SCHEMA)
+    assert data["target"]["kind"] == "reference"
+    statuses = {rule["id"]: rule["status"] for rule in data["requirements"]}
+    assert statuses == dict.fromkeys(("RT-LOCK-13", "HUB-AUTH-50", "HUB-AUTH-54"), "passed")
+
+
+def test_the_worst_of_two_systems_is_the_verdict():
+    done = contract(
+        "check", "--mutant", "lock.wrong-code", "--only", "RT-LOCK-13", "--only", "HUB-AUTH-50", "--no-fuzz"
+    )
+    assert (done.returncode, last_line(done)) == (1, "non-conformant")
+    assert "✔ HUB-AUTH " in done.stdout
+    assert "× RT-LOCK " in done.stdout
+
+
+@pytest.mark.parametrize("given", [(), ("--second-token", f"{TOKEN}_b", "--webhook-secret", "any text")])
+def test_a_served_hub_is_judged(given):
+    secrets = {"CONTRACT_HUB_TOKEN": TOKEN, "CONTRACT_WEBHOOK_SECRET": "any text"}
+    with reference.serve(secrets, "--clock", "manual") as base_url:
+        states = AGENT_HUB.states_url(base_url)
+        target = ("--base-url", base_url, "--token", TOKEN, "--provider-states", states, *given)
+        done = contract("check", "agent-hub", *target, "--only", "HUB-AUTH-*")
+    assert (done.returncode, last_line(done)) == (0, "conformant"), done.stdout
+    assert " 0 skipped" in done.stdout
+
+
+def test_states_of_the_other_system_are_refused():
+    with reference.serve({"CONTRACT_HUB_TOKEN": TOKEN}) as base_url:
+        states = RUNTIME_API.states_url(base_url)
+        target = ("--base-url", base_url, "--token", TOKEN, "--provider-states", states)
+        done = contract("check", "agent-hub", *target, "--only", "HUB-AUTH-50")
+    assert (done.returncode, last_line(done)) == (3, "inconclusive")
+    assert "sets up `runtime-api`, not `agent-hub`" in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("rule", "place"), [("HUB-AUTH-50", ("agent-hub", "scenarios")), ("RT-LOCK-13", ("runtime-api", "scenarios"))]
+)
+def test_a_fault_is_judged_by_the_suite_of_the_system_whose_rules_it_names(monkeypatch, rule, place):
+    sent = []
+
+    class Told:
+        """A crew that finds nothing."""
+
+        def send(self, part, job):
+            sent.append((job.system, part, job.provider_states, job.rules))
+            return self
+
+        def next(self, _):
+            return self, {"event": "end"}
+
+    monkeypatch.setattr(reference, "make_world", lambda base_url, **options: f"{base_url}/w")
+    monkeypatch.setattr(reference, "drop_world", lambda *_: None)
+    fault = Mutant("a.fault", "A fault", (rule,))
+    settings = {system.name: system.made_up() for system in SYSTEMS}
+    verdict = mutation._judge(fault, Told(), "http://m", settings, whole=False, seed=1, time_limit=5)
+    assert sent == [(*place, f"http://m/w/__control__/provider-states/{place[0]}", [rule])]
+    assert (verdict.failed, verdict.problem) == ((), None)
+
+
 def test_what_generated_requests_meet_in_two_suites_is_one_account():
     suites = Suites(None)
     for name in ("lockJob", "submitJobs"):
@@ -250,9 +365,10 @@ def test_what_generated_requests_meet_in_two_suites_is_one_account():
 
 
 def test_requirements_are_of_both_registers():
-    rows = json.loads(contract("requirements", "--format", "json").stdout)
+    rows = table()
     assert [row["id"] for row in rows] == [id_ for system in SYSTEMS for id_ in system.contract.register]
-    [row] = [row for row in rows if row["id"] == "HUB-SSE-01"]
+    [row] = [row for row in rows if row["id"] == "HUB-AUTH-50"]
     assert row["places"][0].startswith("agent-hub.yaml:")
-    some = json.loads(contract("requirements", "--format", "json", "--only", "*-AUTH-01").stdout)
-    assert [row["id"] for row in some] == ["RT-AUTH-01", "HUB-AUTH-01"]
+    assert row["checks"]
+    assert all(check.startswith("hub.auth.") for check in row["checks"])
+    assert [row["id"] for row in table(("*-AUTH-01",))] == ["RT-AUTH-01", "HUB-AUTH-01"]
