@@ -228,13 +228,13 @@ async def test_a_retry_by_hand_goes_to_the_end(api: HubApi, given: HubGiven, clo
     project = await given.project()
     async with Started(given) as start:
         old = await given.job(project, **await scripted(given, project, fails(type="engine_error"), ends(600)))
-        await given.job(project, **await scripted(given, project, ends(9)))
-        young = await given.job(project, **await scripted(given, project, ends(5)))
+        await given.job(project, **await scripted(given, project, ends(40)))
+        young = await given.job(project, **await scripted(given, project, ends(40)))
     await start.reach(3)
     await is_over(given, old)
     with about("HUB-RETRY-06", step="a retry by hand"):
         await api.retry(old).succeeds()
-    await start.reach(11)
+    await start.reach(45)
     await becomes(given, young, "running")
     await becomes(given, old, "queued")
 
