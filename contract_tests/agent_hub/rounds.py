@@ -195,9 +195,9 @@ async def waits(given: HubGiven, job: Identified, attempt: int = 1) -> dict[str,
         return detail
 
 
-async def is_lost(given: HubGiven, job: Identified) -> dict[str, Any]:
+async def is_lost(given: HubGiven, job: Identified, attempt: int = 1) -> dict[str, Any]:
     """The detail of a job whose node was lost, and that is going to be retried: what a check starts from."""
-    with about("HUB-FAIL-02", step="a job whose node is lost"):
+    with about("HUB-FAIL-02" if attempt == 1 else "HUB-RETRY-01", step="a job whose node is lost"):
         detail = await becomes(given, job, "failed")
         failed_by(detail, "node_lost")
         expect(detail.get("nextRetryAt") is not None, "a retry to come", "nextRetryAt null", "/data/nextRetryAt")

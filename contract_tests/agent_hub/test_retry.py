@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from contract_tests.agent_hub.given import Project
 from contract_tests.agent_hub.rounds import (
     Since,
     Started,
@@ -30,11 +31,6 @@ if TYPE_CHECKING:
     from contract_tests.clock import Clock
 
 NEVER_RETRIED = ("engine_error", "timeout", "max_iterations", "project_not_found", "rejected", "script_failed")
-
-
-def due(given: HubGiven, attempt: int, round_seconds: float = 1) -> float:
-    """Seconds after a job's first start at which attempt ``attempt`` ends, where each takes so long and all fail."""
-    return attempt * round_seconds + sum(given.timing.backoff[: attempt - 1])
 
 
 @requirement("HUB-RETRY-01")
@@ -90,12 +86,20 @@ async def test_the_backoff_grows(given: HubGiven, clock: Clock) -> None:
 async def test_a_long_backoff_holds_up_nobody(given: HubGiven, clock: Clock) -> None:
     """One job waits its 10 minutes, another fails for the first time: that one runs again 30 s later."""
     clock.needs_advance()
-    third = due(given, 3)
+    node = await given.node([given.unique("proj"), given.unique("proj")])
+    one, two = (Project(name, node) for name in node.projects)
     async with Started(given) as start:
-        slow, quick = await side_by_side(given, fails(), [fails(third + 60), ends()])
-    await start.reach(third + 50)
+        slow = await given.job(one, **await scripted(given, one, fails()))
+    await start.reach(1)
+    for attempt in (1, 2):
+        await waits(given, slow, attempt)
+        await goes_on(given, slow, "failed", after=1.2)
     before = await waits(given, slow, 3)
-    await start.reach(third + 60 + 1.1 * given.timing.backoff[0] + 1)
+    async with Started(given) as start:
+        quick = await given.job(two, **await scripted(given, two, fails(), ends()))
+    await start.reach(1)
+    await waits(given, quick)
+    await start.reach(1 + 1.1 * given.timing.backoff[0] + 1)
     await becomes(given, quick, "done")
     is_still(before, await given.detail(slow), "status", "attempt")
 
@@ -111,7 +115,7 @@ async def test_each_attempt_is_a_new_session(given: HubGiven, clock: Clock, scri
     seen = [(await becomes(given, job, "running")).get("sessionId")]
     for attempt in (1, 2, 3):
         await clock.advance(20 + (given.timing.node_lost * 1.2 if lost else 0))
-        await (is_lost(given, job) if lost else waits(given, job, attempt))
+        await (is_lost(given, job, attempt) if lost else waits(given, job, attempt))
         seen.append((await goes_on(given, job, "running")).get("sessionId"))
     expect(None not in seen and len(set(seen)) == 4, "four sessions", f"{seen}", "/data/sessionId")
 
@@ -187,8 +191,10 @@ async def test_the_last_attempt_is_final(given: HubGiven, clock: Clock) -> None:
     async with Started(given) as start:
         jobs = await side_by_side(given, fails(), [fails(), falls_silent(0)], maxAttempts=2)
     await start.reach(1)
-    for job in jobs:
-        await waits(given, job)
+    with about("HUB-RETRY-01", step="the first of two attempts"):
+        for job in jobs:
+            detail = await becomes(given, job, "failed")
+            expect(detail.get("nextRetryAt") is not None, "a retry to come", "nextRetryAt null", "/data/nextRetryAt")
     await goes_on(given, jobs[0], "running", "failed", after=given.timing.node_lost * 1.2)
     for job in jobs:
         with about("HUB-RETRY-02", step="a retry that comes"):

@@ -68,7 +68,9 @@ async def test_the_quota_is_reset(api: HubApi, given: HubGiven, clock: Clock) ->
     async with Started(given) as start:
         [job] = await side_by_side(given, fails(), maxAttempts=2)
     await start.reach(1)
-    await waits(given, job)
+    with about("HUB-RETRY-01", step="the first of two attempts"):
+        detail = await becomes(given, job, "failed")
+        expect(detail.get("nextRetryAt") is not None, "a retry to come", "nextRetryAt null", "/data/nextRetryAt")
     for again in range(3):
         if again:
             async with Started(given) as start:
