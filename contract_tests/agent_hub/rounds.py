@@ -212,6 +212,19 @@ async def is_over(given: HubGiven, job: Identified) -> dict[str, Any]:
         return detail
 
 
+async def cancels(given: HubGiven, job: Identified, was: str = "running") -> dict[str, Any]:
+    """Cancel a job that is running, queued or waiting, which is what a check starts from; its detail afterwards."""
+    with about("HUB-CANCEL-02" if was == "queued" else "HUB-CANCEL-01", step=f"cancelling a {was} job"):
+        await given.api.cancel(job).succeeds()
+        return await becomes(given, job, "cancelled")
+
+
+async def retries(given: HubGiven, job: Identified) -> None:
+    """Retry a failed or cancelled job by hand, which is what a check starts from."""
+    with about("HUB-RETRY-06", step="a retry by hand"):
+        await given.api.retry(job).succeeds()
+
+
 async def goes_on(given: HubGiven, job: Identified, *statuses: str, after: float = 0.5) -> dict[str, Any]:
     """Go to the ``nextRetryAt`` of a job that waits for it, and so many seconds further.
 

@@ -10,6 +10,7 @@ from contract_tests.agent_hub.rounds import (
     Since,
     Started,
     becomes,
+    cancels,
     ends,
     failed_by,
     fails,
@@ -18,6 +19,7 @@ from contract_tests.agent_hub.rounds import (
     goes_on,
     hangs,
     is_still,
+    retries,
     scripted,
     side_by_side,
     waits,
@@ -114,8 +116,7 @@ async def test_a_late_report_is_dropped(api: HubApi, given: HubGiven, late: str)
         [job] = await side_by_side(given, script, kind="script", timeoutSeconds=60)
     await start.reach(1)
     await becomes(given, job, "running")
-    with about("HUB-CANCEL-01", step="cancelling a running job"):
-        await api.cancel(job).succeeds()
+    await cancels(given, job)
     before = await becomes(given, job, "cancelled", rules=("HUB-CANCEL-03",))
     for seconds in (over + 1, over + 1 + given.timing.backoff[0] + 1):
         await start.reach(seconds)
@@ -136,10 +137,8 @@ async def test_a_late_report_does_not_end_the_next_round(api: HubApi, given: Hub
     await start.reach(1)
     await becomes(given, job, "running")
     await given.script(job.project, ends(30, summary="new"))
-    with about("HUB-CANCEL-01", step="cancelling a running job"):
-        await api.cancel(job).succeeds()
-    with about("HUB-RETRY-06", step="a retry of a cancelled job"):
-        await api.retry(job).succeeds()
+    await cancels(given, job)
+    await retries(given, job)
     await start.reach(over - 0.5)
     await becomes(given, job, "queued", "running")  # a build may free the project at once
     await start.reach(over + 2)
@@ -249,8 +248,7 @@ async def test_the_reason_that_a_cancelled_job_keeps(api: HubApi, given: HubGive
     if again:
         await goes_on(given, job, status, after=1.2 if state == "waiting again" else 0.2)
     await becomes(given, job, status)
-    with about("HUB-CANCEL-01", step="cancelling a job"):
-        await api.cancel(job).succeeds()
+    await cancels(given, job, "waiting" if status == "failed" else status)
     wanted = {"queued": None, "running": None, "waiting": "reason 1", "waiting again": "reason 2"}.get(
         state, "reason 1"
     )

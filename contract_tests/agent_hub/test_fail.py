@@ -10,6 +10,7 @@ from contract_tests.agent_hub.rounds import (
     Since,
     Started,
     becomes,
+    cancels,
     ends,
     failed_by,
     fails,
@@ -21,7 +22,7 @@ from contract_tests.agent_hub.rounds import (
     waits,
 )
 from contract_tests.agent_hub.shapes import FAILURE_TYPES
-from contract_tests.checks import about, expect, requirement
+from contract_tests.checks import expect, requirement
 
 if TYPE_CHECKING:
     from contract_tests.agent_hub.given import HubGiven
@@ -146,8 +147,8 @@ async def test_every_failure_is_of_a_known_type(given: HubGiven) -> None:
         jobs = await side_by_side(
             given, *rounds, falls_silent(), ends(600), fails(type="script_failed"), fields=kinds, maxAttempts=1
         )
-    with about("HUB-CANCEL-01", step="cancelling a job"):
-        await given.api.cancel(jobs[-2]).succeeds()
+    await start.reach(0.5)
+    await cancels(given, jobs[-2])
     await start.reach(1 + given.timing.node_lost * 1.5)
     for job in jobs:
         detail = await becomes(given, job, "failed", "cancelled")
@@ -169,12 +170,11 @@ async def test_an_exit_code_is_script_failed(given: HubGiven) -> None:
 async def test_a_cancelled_job_is_not_retried(given: HubGiven) -> None:
     """A job that is cancelled between two attempts, while it waits or runs: it never comes back."""
     async with Started(given) as start:
-        waiting, running = await side_by_side(given, [fails(), ends(600)], [ends(600)])
+        waiting, running = await side_by_side(given, [fails(), ends(600)], ends(1200))
     await start.reach(1)
     await waits(given, waiting)
-    for job in (waiting, running):
-        with about("HUB-CANCEL-01", step="cancelling a job"):
-            await given.api.cancel(job).succeeds()
+    await cancels(given, waiting, "waiting")
+    await cancels(given, running)
     seen = [await becomes(given, job, "cancelled") for job in (waiting, running)]
     backoff = given.timing.backoff
     await start.reach(1 + (sum(backoff) if given.clock.advances else backoff[0]) + 1)

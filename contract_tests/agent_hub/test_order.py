@@ -11,11 +11,13 @@ from contract_tests.agent_hub.client import item
 from contract_tests.agent_hub.rounds import (
     Started,
     becomes,
+    cancels,
     ends,
     fails,
     falls_silent,
     goes_on,
     is_over,
+    retries,
     scripted,
     side_by_side,
     waits,
@@ -163,8 +165,7 @@ async def test_whatever_frees_a_project_starts_the_next(api: HubApi, given: HubG
     else:
         if middle is not None:
             await start.reach(2)
-            with about("HUB-CANCEL-01", step="cancelling a queued job"):
-                await api.cancel(middle).succeeds()
+            await cancels(given, middle, "queued")
         await start.reach(4.5 + (1.2 * given.timing.node_lost if how == "lost" else 0))
         over = instant(await given.detail(first), "finishedAt")
     begins = instant(await becomes(given, job, "running"), "startedAt")
@@ -179,8 +180,7 @@ async def test_the_end_of_a_cancelled_round_frees_the_project(api: HubApi, given
         first = await given.job(project, **await scripted(given, project, ends(20)))
         second = await given.job(project, **await scripted(given, project, ends(600)))
     await start.reach(1)
-    with about("HUB-CANCEL-01", step="cancelling a running job"):
-        await api.cancel(first).succeeds()
+    await cancels(given, first)
     await start.reach(20.2)
     await becomes(given, second, "running")
 
@@ -232,8 +232,7 @@ async def test_a_retry_by_hand_goes_to_the_end(api: HubApi, given: HubGiven, clo
         young = await given.job(project, **await scripted(given, project, ends(40)))
     await start.reach(3)
     await is_over(given, old)
-    with about("HUB-RETRY-06", step="a retry by hand"):
-        await api.retry(old).succeeds()
+    await retries(given, old)
     await start.reach(45)
     await becomes(given, young, "running")
     await becomes(given, old, "queued")

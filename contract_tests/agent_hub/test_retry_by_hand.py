@@ -10,6 +10,7 @@ from contract_tests.agent_hub.rounds import (
     Since,
     Started,
     becomes,
+    cancels,
     ends,
     failed_by,
     fails,
@@ -17,6 +18,7 @@ from contract_tests.agent_hub.rounds import (
     goes_on,
     is_over,
     is_still,
+    retries,
     side_by_side,
     waits,
 )
@@ -74,7 +76,7 @@ async def test_the_quota_is_reset(api: HubApi, given: HubGiven, clock: Clock) ->
     for again in range(3):
         if again:
             async with Started(given) as start:
-                await api.retry(job).succeeds()
+                await retries(given, job)
             await start.reach(1)
             told = (await becomes(given, job, "failed")).get("nextRetryAt")
             expect(told is not None, "a second attempt to come", "nextRetryAt null", "/data/nextRetryAt")
@@ -94,11 +96,10 @@ async def test_the_quota_is_whole_again(api: HubApi, given: HubGiven, clock: Clo
     await start.reach(1)
     await (is_over(given, job) if state == "final" else waits(given, job))
     if state == "cancelled":
-        with about("HUB-CANCEL-01", step="cancelling a waiting job"):
-            await api.cancel(job).succeeds()
+        await cancels(given, job, "waiting")
     await given.script(job.project, fails())
     async with Started(given) as start:
-        await api.retry(job).succeeds()
+        await retries(given, job)
     await start.reach(1)
     detail = await becomes(given, job, "failed")
     for attempt in (1, 2):
@@ -159,10 +160,11 @@ async def ended(given: HubGiven, state: str) -> Job:
     if state == "second attempt":
         await goes_on(given, job, "failed", after=1.2)
     if state.startswith("cancelled"):
-        with about("HUB-CANCEL-01", step="cancelling a job"):
-            await given.api.cancel(job).succeeds()
+        await cancels(given, job)
     if state == "cancelled while it ran":
         await start.reach(20)
+        with about("HUB-CANCEL-04", step="the end of a round that was cancelled"):
+            await becomes(given, job, "cancelled")
     return job
 
 
@@ -179,11 +181,9 @@ async def test_the_first_attempt_after_a_retry_by_hand(
     await waits(given, job)
     detail = await goes_on(given, job, "failed", after=1.2)
     if cancelled:
-        with about("HUB-CANCEL-01", step="cancelling a waiting job"):
-            await api.cancel(job).succeeds()
+        await cancels(given, job, "waiting")
     async with Started(given) as start:
-        with about("HUB-RETRY-06", step="a retry by hand"):
-            await api.retry(job).succeeds()
+        await retries(given, job)
     await start.reach(1)
     detail = await becomes(given, job, "failed")
     with about("HUB-RETRY-57"):
@@ -211,7 +211,7 @@ async def test_the_retry_that_was_to_come_does_not(api: HubApi, given: HubGiven,
     await waits(given, job)
     await given.script(job.project, ends(1))
     await start.reach(2)
-    await api.retry(job).succeeds()
+    await retries(given, job)
     await start.reach(4)
     before = await becomes(given, job, "done", rules=("HUB-RETRY-56",))
     await start.reach(1 + sum(given.timing.backoff) + 5)
@@ -234,7 +234,7 @@ async def test_a_retry_by_hand_is_a_new_session(api: HubApi, given: HubGiven) ->
     job = await given.failed_job()
     before = (await given.detail(job)).get("sessionId")
     async with Started(given) as again:
-        await api.retry(job).succeeds()
+        await retries(given, job)
     await again.reach(1)
     detail = await becomes(given, job, "failed")
     failed_by(detail, "engine_error")
