@@ -213,8 +213,12 @@ async def is_over(given: HubGiven, job: Identified) -> dict[str, Any]:
 
 
 async def cancels(given: HubGiven, job: Identified, was: str = "running") -> dict[str, Any]:
-    """Cancel a job that is running, queued or waiting, which is what a check starts from; its detail afterwards."""
-    with about("HUB-CANCEL-02" if was == "queued" else "HUB-CANCEL-01", step=f"cancelling a {was} job"):
+    """Cancel a job, which is what a check starts from; its detail afterwards.
+
+    ``was``: running, queued or, in checks of level decision, waiting.
+    """
+    rule = {"queued": "HUB-CANCEL-02", "waiting": "HUB-CANCEL-51"}.get(was, "HUB-CANCEL-01")
+    with about(rule, step=f"cancelling a {was} job"):
         await given.api.cancel(job).succeeds()
         return await becomes(given, job, "cancelled")
 

@@ -113,12 +113,13 @@ async def test_a_stream_of_a_finished_job(api: HubApi, given: HubGiven, row: Row
         await stream.ends()
 
 
-@requirement("HUB-CANCEL-50")
+@requirement("HUB-CANCEL-50", "HUB-CANCEL-51")
 @pytest.mark.parametrize("row", rows(cancel="200"))
 async def test_cancel_of_an_unfinished_job(api: HubApi, given: HubGiven, row: Row) -> None:
     """200 and cancelled, in whatever attempt it is."""
     job = await placed(given, row["state"])
-    answer = await api.cancel(job).succeeds(200)
+    with about("HUB-CANCEL-51" if row["state"] == "waiting" else "HUB-CANCEL-50"):
+        answer = await api.cancel(job).succeeds(200)
     expect_fields(answer.inner, {"id": job.id, "status": "cancelled"}, "/data")
     expect_fields(await given.detail(job), {"status": "cancelled"}, "/data")
 

@@ -75,6 +75,14 @@ async def jobs_in(given: HubGiven, state: str) -> list[Job]:
     return jobs
 
 
+def rule_of(operation: str, state: str) -> str:
+    """The rule by which an operation is taken, or refused, in a state."""
+    taken = state in TAKEN[operation]
+    if operation == "retry":
+        return "HUB-RETRY-06" if taken else "HUB-RETRY-08"
+    return {"open": "HUB-CANCEL-02", "waiting": "HUB-CANCEL-51"}.get(state, "HUB-CANCEL-52")
+
+
 async def one_by_one(given: HubGiven, state: str, operations: Sequence[str]) -> list[Job]:
     """Jobs in a state, for a race of these operations: one after the other each does what it has to.
 
@@ -84,10 +92,7 @@ async def one_by_one(given: HubGiven, state: str, operations: Sequence[str]) -> 
     now = state
     for operation in operations:
         taken = now in TAKEN[operation]
-        rule = {"cancel": ("HUB-CANCEL-05", "HUB-CANCEL-02"), "retry": ("HUB-RETRY-08", "HUB-RETRY-06")}[operation][
-            taken
-        ]
-        with about(rule, step=f"a {operation} alone, of a job that is {now}"):
+        with about(rule_of(operation, now), step=f"a {operation} alone, of a job that is {now}"):
             call = given.api.cancel(first) if operation == "cancel" else given.api.retry(first)
             came, wanted = outcome(await call.answers()), "2xx" if taken else REFUSED[operation]
             expect(came == wanted, wanted, came)

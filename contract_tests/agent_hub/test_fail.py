@@ -18,6 +18,7 @@ from contract_tests.agent_hub.rounds import (
     goes_on,
     hangs,
     is_still,
+    scripted,
     side_by_side,
     waits,
 )
@@ -168,17 +169,16 @@ async def test_an_exit_code_is_script_failed(given: HubGiven) -> None:
 
 @requirement("HUB-FAIL-09")
 async def test_a_cancelled_job_is_not_retried(given: HubGiven) -> None:
-    """A job that is cancelled between two attempts, while it waits or runs: it never comes back."""
+    """Cancelled while it was queued, or ran a round that fails later, retriable: it never comes back."""
+    project = await given.project()
     async with Started(given) as start:
-        waiting, running = await side_by_side(given, [fails(), ends(600)], ends(1200))
-    await start.reach(1)
-    await waits(given, waiting)
-    await cancels(given, waiting, "waiting")
-    await cancels(given, running)
-    seen = [await becomes(given, job, "cancelled") for job in (waiting, running)]
+        running = await given.job(project, **await scripted(given, project, fails(20), ends(1)))
+        queued = await given.job(project, **await scripted(given, project, ends(1)))
+    await start.reach(0.5)
+    seen = [await cancels(given, running), await cancels(given, queued, "queued")]
     backoff = given.timing.backoff
-    await start.reach(1 + (sum(backoff) if given.clock.advances else backoff[0]) + 1)
-    for job, before in zip((waiting, running), seen, strict=True):
+    await start.reach(20 + (sum(backoff) if given.clock.advances else backoff[0]) + 2)
+    for job, before in zip((running, queued), seen, strict=True):
         is_still(before, await given.detail(job))
 
 

@@ -19,6 +19,7 @@ from contract_tests.agent_hub.rounds import (
     is_over,
     is_still,
     retries,
+    scripted,
     side_by_side,
     waits,
 )
@@ -40,7 +41,7 @@ async def test_a_retry_by_hand_runs_the_job_again(api: HubApi, given: HubGiven, 
     """Of a failed, a cancelled and a waiting job: it is taken, and the job runs again and can succeed."""
     job = await ended(given, state)
     before = await given.detail(job)
-    await given.script(job.project, ends(1))
+    await given.script(job.project, ends(1), external_id=job.external_id)
     async with Started(given) as again:
         await api.retry(job).succeeds()
     await again.reach(1)
@@ -90,13 +91,15 @@ async def test_the_quota_is_reset(api: HubApi, given: HubGiven, clock: Clock) ->
 async def test_the_quota_is_whole_again(api: HubApi, given: HubGiven, clock: Clock, state: str) -> None:
     """A job of three attempts that was retried by hand after one of them has three again."""
     clock.needs_advance()
-    first = fails(type="engine_error") if state == "final" else fails()
+    first = {"final": fails(type="engine_error"), "cancelled": ends(20)}.get(state, fails())
     async with Started(given) as start:
         [job] = await side_by_side(given, first, maxAttempts=3)
     await start.reach(1)
-    await (is_over(given, job) if state == "final" else waits(given, job))
     if state == "cancelled":
-        await cancels(given, job, "waiting")
+        await cancels(given, job)
+        await start.reach(20)
+    else:
+        await (is_over(given, job) if state == "final" else waits(given, job))
     await given.script(job.project, fails())
     async with Started(given) as start:
         await retries(given, job)
@@ -110,7 +113,7 @@ async def test_the_quota_is_whole_again(api: HubApi, given: HubGiven, clock: Clo
 
 
 @requirement("HUB-RETRY-56", "HUB-RETRY-57", "HUB-RETRY-58", "HUB-RETRY-59")
-@pytest.mark.parametrize("state", [*RETRYABLE, "second attempt"])
+@pytest.mark.parametrize("state", [*RETRYABLE, "second attempt", "cancelled while it waited"])
 async def test_a_job_that_is_retried_by_hand_starts_anew(
     api: HubApi, given: HubGiven, clock: Clock, state: str
 ) -> None:
@@ -142,29 +145,35 @@ async def ended(given: HubGiven, state: str) -> Job:
     """A job that can be retried by hand; its project is free."""
     if state == "second attempt":
         given.clock.needs_advance()
-    wait = [{"atSeconds": 0.5, "toolCalls": 3}]
+    told = [{"atSeconds": 0.5, "toolCalls": 3}]
     rounds = {
-        "failed": [fails(type="engine_error", message="it broke", progress=wait)],
-        "waiting": [fails(progress=wait)],
-        "second attempt": [fails(), fails(message="429 again", progress=wait)],
-        "cancelled": [fails()],
-        "cancelled while it ran": [ends(20, progress=wait)],
-    }[state]
+        "failed": [fails(type="engine_error", message="it broke", progress=told)],
+        "second attempt": [fails(), fails(message="429 again", progress=told)],
+        "cancelled while it ran": [ends(20, progress=told)],
+    }.get(state, [fails(progress=told)])
+    project = await given.project()
     async with Started(given) as start:
-        [job] = await side_by_side(given, rounds)
+        if state == "cancelled":
+            await given.job(project, **await scripted(given, project, ends(20)))
+        job = await given.job(project, **await scripted(given, project, *rounds))
     await start.reach(1)
-    if state == "cancelled while it ran":
-        await becomes(given, job, "running")
-    else:
-        await (is_over(given, job) if state == "failed" else waits(given, job))
+    match state:
+        case "failed":
+            await is_over(given, job)
+        case "cancelled":
+            await cancels(given, job, "queued")
+            await start.reach(21)
+        case "cancelled while it ran":
+            await cancels(given, job)
+            await start.reach(21)
+            with about("HUB-CANCEL-04", step="the end of a round that was cancelled"):
+                await becomes(given, job, "cancelled")
+        case _:
+            await waits(given, job)
     if state == "second attempt":
         await goes_on(given, job, "failed", after=1.2)
-    if state.startswith("cancelled"):
-        await cancels(given, job)
-    if state == "cancelled while it ran":
-        await start.reach(20)
-        with about("HUB-CANCEL-04", step="the end of a round that was cancelled"):
-            await becomes(given, job, "cancelled")
+    if state == "cancelled while it waited":
+        await cancels(given, job, "waiting")
     return job
 
 
