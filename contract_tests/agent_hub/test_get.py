@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SEED_PROMPT = "检查 src 下所有 TODO 并生成 reports/todo.md"
 METADATA: list[Any] = [
     {"owner": "team-a"},
-    {"nested": {"list": [1, 2.5, -3, True, None, "文字 🙂", {}], "empty": []}, "": "an empty name"},
+    {"nested": {"list": [1, 2.5, -3, True, None, "文字 🙂", {}], "empty": []}, "": "no name", "nothing": None},
     ["a", 1, None],
     "a text",
     0,
@@ -88,6 +88,7 @@ def _judge_times(detail: dict[str, Any], state: str) -> None:
     with about("HUB-GET-13"):
         came = detail.get("nextRetryAt")
         if state == "waiting":
+            expect(came is not None, "nextRetryAt of a job that is to be retried", "null", "/data/nextRetryAt")
             later = instant(detail, "nextRetryAt") > finished
             expect(later, f"nextRetryAt after {detail['finishedAt']}", str(came), "/data/nextRetryAt")
         else:
@@ -163,6 +164,7 @@ async def test_failures_are_told_by_type(given: HubGiven) -> None:
     plans = [Planned("failed", 0.5, {"failureType": type_, "message": f"what {type_} says"}) for type_ in types]
     last = Planned("failed", 0.5, {"failureType": "script_failed", "message": "exit code 3"}, {"kind": "script"})
     async for detail, plan in _details(given, [*plans, last]):
+        judge_detail(detail)
         failure = detail.get("failure")
         with about("HUB-GET-17"):
             expect(isinstance(failure, dict), "a failure", json.dumps(failure), "/data/failure")
@@ -199,6 +201,7 @@ async def test_the_last_error_is_of_the_round_before(given: HubGiven) -> None:
     detail = await given.detail(job)
     with about("HUB-RETRY-02", step="a retry that comes"):
         expect(detail.get("attempt") == 2, "attempt 2", str(detail.get("attempt")), "/data/attempt")
+    judge_detail(detail)
     failure = detail.get("failure") or {}
     expect_fields(failure, {"message": "it broke", "lastError": "429 rate limited"}, "/data/failure")
 

@@ -16,7 +16,9 @@ from mock_server.faults import (
     failure,
     generated,
     heartbeat,
+    hub_detail,
     hub_list,
+    hub_progress,
     lock,
     logs,
     poll,
@@ -45,6 +47,8 @@ AREAS = (
     state,
     application,
     generated,
+    hub_detail,
     hub_list,
+    hub_progress,
 )
 FAULTS = tuple(fault for area in AREAS for fault in area.FAULTS)
