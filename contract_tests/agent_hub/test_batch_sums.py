@@ -21,7 +21,7 @@ BUSY = (Planned("running"), Planned("queued"))
 MIXED = (
     [Planned("done", 1), Planned("done", 1.002), Planned("done", 1.003), Planned("waiting", 0.5), *BUSY],
     [Planned("done", 2), Planned("done", 2.001), Planned("failed", 0.5), Planned("running"), Planned("cancelled")],
-    [Planned("failed", 0.5), Planned("running"), Planned("queued"), Planned("queued")],
+    [Planned("failed", 0.5), *BUSY],
 )
 """Averages of 1001.67 and 2000.5 ms, and none; one waits for its retry."""
 
