@@ -169,7 +169,7 @@ def judge_projects(came: Read) -> None:
     with about("HUB-BATCH-56"):
         ids = sorted(str(entry["projectId"]) for entry in entries_of(came.summary))
         expect(ids == sorted(held), f"an entry for each of {sorted(held)}", f"{ids}", "/data/byProject")
-    for name, jobs in held.items():
+    for name, jobs in sorted(held.items(), key=lambda one: not averages(one[1])):
         told, at = came.projects[name], "/data/byProject"
         with about("HUB-BATCH-57"):
             expect_fields(told, {**counts_of(jobs), "total": len(jobs)}, at)
