@@ -1,4 +1,4 @@
-"""The seeded faults of the Runtime API, an area a module, each with the rules that it is expected to break.
+"""The seeded faults of both APIs, an area a module, each with the rules that it is expected to break.
 
 Most change the specification that the build executes; those that no specification can say replace a handler, the
 engine, the judgement or the error bodies.
@@ -17,9 +17,20 @@ from mock_server.faults import (
     generated,
     heartbeat,
     hub_bodies,
+    hub_cancel,
+    hub_failure,
     hub_fields,
     hub_idempotency,
+    hub_list,
+    hub_node,
+    hub_retry,
+    hub_stream,
+    hub_stream_told,
+    hub_stream_way,
     hub_submission,
+    hub_webhook,
+    hub_webhook_batch,
+    hub_webhook_tries,
     lock,
     logs,
     poll,
@@ -48,9 +59,20 @@ AREAS = (
     state,
     application,
     generated,
+    hub_stream,
+    hub_stream_told,
+    hub_stream_way,
     hub_submission,
     hub_fields,
     hub_idempotency,
     hub_bodies,
+    hub_failure,
+    hub_retry,
+    hub_cancel,
+    hub_node,
+    hub_list,
+    hub_webhook,
+    hub_webhook_batch,
+    hub_webhook_tries,
 )
 FAULTS = tuple(fault for area in AREAS for fault in area.FAULTS)

@@ -35,7 +35,7 @@ class Submissions:
         schemas = contract.document["components"]["schemas"]
         self.schema = to_json_schema(schemas["Submission"], contract.document)
         self.validator = jsonschema_rs.Draft202012Validator(self.schema, validate_formats=True)
-        self.normalise = compile_normaliser(self.schema)
+        self.normalise = compile_normaliser(_without_defaults(self.schema))  # they depend on the kind
         item = schemas["JobItem"]
         self.kinds: Mapping[str, Mapping[str, list[str]]] = item["x-kinds"]
         self.defaults = {
@@ -196,6 +196,12 @@ def _inside(value: Any) -> Iterable[Any]:
     """The objects and lists that stand directly in a value."""
     held: Iterable[Any] = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return (one for one in held if isinstance(one, dict | list))
+
+
+def _without_defaults(schema: Any) -> Any:
+    if isinstance(schema, dict):
+        return {name: _without_defaults(item) for name, item in schema.items() if name != "default"}
+    return [_without_defaults(item) for item in schema] if isinstance(schema, list) else schema
 
 
 def _plain(value: Any) -> Any:

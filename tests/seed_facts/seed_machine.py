@@ -96,6 +96,11 @@ class Machine:
             self._judge(definition["steps"], outcome, names)
         return outcome
 
+    def told(self, row: dict[str, Any]) -> str | None:
+        """The event that a change into the row's state tells: the first that fits."""
+        events = self.text["states"][row["status"]].get("events", [])
+        return next((one["name"] for one in events if "when" not in one or self._value(one["when"], row, {})), None)
+
     def _names(self, trigger: str, row: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
         related = dict.fromkeys(self.text.get("related", {})) | instants(given.get("related") or {})
         body = dict(given.get("body") or {})

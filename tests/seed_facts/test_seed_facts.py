@@ -13,7 +13,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
-from seed_machine import ROOT, Machine, instants, pairs
+from seed_machine import NOW, ROOT, Machine, instants, pairs
 from seed_reading import Fact, columns, example, facts, rows
 from seed_spec import SUCCESS, MissingPlaceError, Spec, escape
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 JOB = "/components/schemas/Job"
+HUB_JOB = "/components/schemas/HubJob"
 ERROR = "/components/schemas/Error"
 SEED_EXAMPLE = "seed"
 NOTHING = "(nothing)"
@@ -195,17 +196,69 @@ def case(
         yield from differ(f"{at}: headers.{name}", value, outcome.headers.get(name, NOTHING))
 
 
+# ---- the hub's machine
+
+
+def hub_row(spec: Spec, **given: Any) -> dict[str, Any]:
+    """A row of a job of the hub: what is not given is null."""
+    row = dict.fromkeys(spec.get(f"{HUB_JOB}/properties"))
+    return row | {"id": "job_1", "account": "a", "attempt": 1, "maxAttempts": 4, "queuedAt": NOW} | given
+
+
+def after_a_round(spec: Spec, failure: str, retriable: bool | None, attempt: int = 1) -> tuple[str, dict[str, Any]]:
+    """The step that a failed round takes, and the row after it."""
+    machine = Machine(spec, {})
+    report = {"type": failure, "message": "m", "retriable": retriable, "result": None}
+    row = hub_row(spec, status="running", attempt=attempt)
+    outcome = machine.run("report", row, inputs={"report": report})
+    return f"{machine.place('report')} ({outcome.step})", outcome.row
+
+
 @kind
 def retried(spec: Spec, fact: Fact, *, when: str) -> Differences:
     """Whether a round that ends with this failure leaves a retry to come: always, where it is retriable, or never."""
-    machine = Machine(spec, {})
     for retriable, expected in ((True, when != "never"), (False, when == "always"), (None, when == "always")):
-        row = {"id": "job_1", "status": "running", "attempt": 1, "maxAttempts": 4, "nextRetryAt": None}
-        report = {"type": fact.id, "message": "m", "retriable": retriable, "result": None}
-        outcome = machine.run("report", row, inputs={"report": report})
-        at = f"{machine.place('report')} ({outcome.step}), retriable {retriable}"
-        yield from differ(f"{at}: job.status", "failed", outcome.row["status"])
-        yield from differ(f"{at}: a retry is to come", expected, outcome.row["nextRetryAt"] is not None)
+        at, row = after_a_round(spec, fact.id, retriable)
+        yield from differ(f"{at}: job.status", "failed", row["status"])
+        yield from differ(f"{at}, retriable {retriable}: a retry is to come", expected, row["nextRetryAt"] is not None)
+
+
+@kind
+def waits(spec: Spec, fact: Fact, *, failure: str, seconds: list[int | None]) -> Differences:
+    """How long after the end of each attempt the next one starts, from the first on; null: there is none."""
+    for attempt, expected in enumerate(seconds, 1):
+        at, row = after_a_round(spec, failure, True, attempt)
+        found = None if row["nextRetryAt"] is None else row["nextRetryAt"] - row["finishedAt"]
+        yield from differ(f"{at}: after attempt {attempt}", expected and expected * 1000, found)
+
+
+@kind
+def leads(
+    spec: Spec,
+    fact: Fact,
+    *,
+    trigger: str,
+    states: dict[str, str],
+    after: dict[str, Any] | None = None,
+    **given: Any,
+) -> Differences:
+    """From each state: the state that the trigger leads to, or the code that refuses it."""
+    machine = Machine(spec, {})
+    for status, expected in states.items():
+        row = hub_row(spec, status=status, **given.get("with", {}))
+        outcome = machine.run(trigger, row, caller="a", inputs={"nextPlace": NOW, "report": given.get("report")})
+        at = f"{machine.place(trigger)} ({outcome.step}) from {status}"
+        found = outcome.answer if isinstance(outcome.answer, str) else outcome.row["status"]
+        yield from differ(at, expected, found)
+        for name, value in (after or {}).items():
+            yield from differ(f"{at}: job.{name}", value, outcome.row[name])
+
+
+@kind
+def tells(spec: Spec, fact: Fact, *, state: str, event: str, **given: Any) -> Differences:
+    """What a change into the state tells."""
+    found = Machine(spec, {}).told(hub_row(spec, status=state, **given.get("with", {})))
+    yield from differ(f"{ROOT}/states/{state}/events", event, found)
 
 
 # ---- errors
