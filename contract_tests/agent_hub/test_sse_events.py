@@ -298,8 +298,7 @@ async def test_a_change_of_blocked_alone_is_no_event(api: HubApi, given: HubGive
             await turned(given, job, online=True)
         with about("HUB-CANCEL-02", step="cancelling a job"):
             await api.cancel(job).succeeds()
-        event = await follower.stream.next("job.cancelled", within=follower.within)
-        expect(event.id == "2", "the second event of the stream", f"id {event.id}", "id")
+        await follower.stream.next("job.cancelled", within=follower.within)
 
 
 async def turned(given: HubGiven, job: Job, *, online: bool) -> None:

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from contract_tests.agent_hub.sse_steps import beat, counted, fields_of, following, has, judge_ids, reported, scripted
+from contract_tests.agent_hub.sse_steps import (
+    AT_ONCE,
+    beat,
+    counted,
+    fields_of,
+    following,
+    has,
+    judge_ids,
+    reported,
+    scripted,
+)
 from contract_tests.checks import about, expect, requirement
 
 if TYPE_CHECKING:
@@ -69,7 +79,7 @@ async def test_the_header_wins_over_the_query(api: HubApi, given: HubGiven) -> N
     job = await given.queued_job()
     for header, since in ((7, 3), (7, 30), (0, 5)):
         async with api.events(job, last_event_id=str(header), since=since) as stream:
-            first = await stream.next("job.state")
+            first = await stream.next("job.state", within=AT_ONCE)
         came = f"id {first.id} with Last-Event-ID {header} and since={since}"
         expect(first.id == str(header + 1), f"id {header + 1}", came, "id")
 
@@ -82,7 +92,7 @@ async def test_what_is_no_whole_number_is_ignored(api: HubApi, given: HubGiven) 
         for text in NO_NUMBERS:
             answer = f"`{text}` in the {how}"
             async with api.events(job, **parts(how, text)) as stream:
-                first = await stream.next("job.state")
+                first = await stream.next("job.state", within=AT_ONCE)
             expect(first.id == "1", f"id 1 with {answer}", f"id {first.id}", "id")
 
 
@@ -92,10 +102,10 @@ async def test_an_ill_formed_header_counts_as_absent(api: HubApi, given: HubGive
     job = await given.queued_job()
     for text in NO_NUMBERS:
         async with api.events(job, last_event_id=text, since=3) as stream:
-            first = await stream.next("job.state")
+            first = await stream.next("job.state", within=AT_ONCE)
         expect(first.id == "4", f"id 4 with Last-Event-ID `{text}` and since=3", f"id {first.id}", "id")
     async with api.events(job, last_event_id="7", since="abc") as stream:
-        first = await stream.next("job.state")
+        first = await stream.next("job.state", within=AT_ONCE)
     expect(first.id == "8", "id 8 with Last-Event-ID 7 and since=abc", f"id {first.id}", "id")
 
 
@@ -105,7 +115,7 @@ async def test_a_number_that_no_stream_reaches_breaks_nothing(api: HubApi, given
     job = await given.queued_job()
     for how in ("header", "query"):
         async with api.events(job, **parts(how, HUGE)) as stream:
-            first = await stream.next("job.state")
+            first = await stream.next("job.state", within=AT_ONCE)
         expect(first.id in ("1", str(HUGE + 1)), f"id 1 or {HUGE + 1}", f"id {first.id}", "id")
 
 
