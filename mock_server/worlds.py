@@ -49,7 +49,6 @@ class Options:
     """What a world is made with."""
 
     api_key: str
-    hub: HubOptions = TEST_HUB
     clock: str = "real"
     mutant: str | None = None
     without_states: frozenset[str] = frozenset()
@@ -63,6 +62,7 @@ class Options:
     """A loopback port of the world's own, which is listened on."""
     faults: tuple[Plan, ...] = ()
     """Fault plans."""
+    hub: HubOptions = TEST_HUB
 
 
 @dataclass(frozen=True)
@@ -74,11 +74,6 @@ class Build:
     rows: Rows
     engine: type[Engine]
     api: Api
-
-    @functools.cached_property
-    def targets(self) -> Targets:
-        """What fault plans aim at."""
-        return Targets(self.contract)
 
 
 @functools.cache
@@ -99,6 +94,12 @@ def build(mutant: str | None) -> Build:
         sender=parts.sender(),
     )
     return Build(contract, Executor(contract.machine), Rows(contract), parts.engine, api)
+
+
+@functools.cache
+def fault_targets() -> Targets:
+    """What fault plans aim at: the operations of both APIs."""
+    return Targets(openapi.load("runtime-api"), openapi.load("agent-hub"))
 
 
 @functools.cache
@@ -191,6 +192,7 @@ class World:
         fired, milliseconds = Firings(most), round(seconds * 1000)
         if not self.has_hub:
             return await self.engine.advance(milliseconds, fired), fired
+        await self._happen(fired)  # what is on its way now has its time before the clock moves, too
         target = self.clock.now() + milliseconds
         if target > LATEST:
             raise ValueError(TOO_LATE)

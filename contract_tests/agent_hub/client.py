@@ -9,7 +9,8 @@ from typing import Any, Protocol
 from urllib.parse import quote, urlencode
 
 from contract_tests.agent_hub.following import EventStream
-from contract_tests.calls import UNSET, Answer, Dialect, without_unset
+from contract_tests.calls import UNSET as UNSET
+from contract_tests.calls import Answer, Dialect, without_unset
 from contract_tests.calls import Call as CallOf
 from contract_tests.checks import CheckFailed, Silent, about, expect, is_integer
 from contract_tests.transport import Request, Response, Stream, Transport
@@ -222,7 +223,8 @@ class HubApi:
         token: Any = None,
     ) -> EventsCall:
         """Follow a job; nothing is sent before it is opened."""
-        sent = {"accept": STREAM_TYPE, "last-event-id": last_event_id, **(headers or {})}
+        after = last_event_id if last_event_id is UNSET else str(last_event_id)
+        sent = {"accept": STREAM_TYPE, "last-event-id": after, **(headers or {})}
         path = _with_query(f"{job_path(job)}/events", {"since": since})
         return EventsCall(
             self.transport, self._request("GET", path, None, UNSET, token, sent), HubDialect("HUB-GET-02")

@@ -10,6 +10,7 @@ import asyncio
 import contextvars
 import json
 import secrets
+import socket
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -33,6 +34,11 @@ QUIET = 0.5
 """Real seconds after which nothing is taken to come any more of what was due before."""
 READ_SECONDS = 5.0
 """Real seconds that reading back may take while a delivery waits for its answer."""
+
+BROKEN = 0
+"""In a script: no answer, the connection is cut."""
+HELD = -1
+"""In a script: no answer before :meth:`Hook.release`, then 200."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +81,10 @@ class Delivery:
 
 @dataclass(frozen=True)
 class Answered:
-    """What a delivery was answered, and when, monotonic seconds; ``read`` is what was read back before."""
+    """What a delivery was answered, and when, monotonic seconds; ``read`` is what was read back before.
+
+    ``status`` is :data:`BROKEN` where the connection was cut instead.
+    """
 
     delivery: Delivery
     status: int
@@ -102,6 +111,15 @@ class Hook:
     answered: list[Answered] = field(default_factory=list)
     """All that was answered, in order."""
     _taken: int = 0
+    _released: threading.Event = field(default_factory=threading.Event)
+
+    def release(self) -> None:
+        """Answer what is held, and at once whatever comes to be held later."""
+        self._released.set()
+
+    def hold(self) -> None:
+        """Wait until it is released, which the receiver's end does, too."""
+        self._released.wait()
 
     async def next(self, type: str | None = None, within: float = WITHIN) -> Delivery:  # noqa: A002 - the protocol's word
         """The next delivery that was not taken yet; fails the check where it is not of ``type`` or does not come."""
@@ -172,6 +190,8 @@ class Receiver:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._closing.set()
+        for hook in self._hooks.values():
+            hook.release()
         if self._server is not None and self._thread is not None:
             await asyncio.to_thread(self._server.shutdown)
             await asyncio.to_thread(self._thread.join)
@@ -194,9 +214,10 @@ class Receiver:
     ) -> Hook:
         """A URL of its own.
 
-        ``answers``: the status of each delivery, the last one repeats, or what says it. ``delay``: real seconds before
-        each answer. ``redirect_to``: where answers of 3xx point. ``read_back``: what is done, in the check's event
-        loop, while a delivery waits for its answer; what it gives is told in :class:`Answered`.
+        ``answers``: the status of each delivery (or :data:`BROKEN`, or :data:`HELD`), the last one repeats, or what
+        says it. ``delay``: real seconds before each answer. ``redirect_to``: where answers of 3xx point.
+        ``read_back``: what is done, in the check's event loop, while a delivery waits for its answer; what it gives is
+        told in :class:`Answered`.
         """
         path = f"/hooks/{secrets.token_hex(8)}"
         hook = Hook(self.base_url + path, self, answers, delay, redirect_to, read_back)
@@ -248,11 +269,16 @@ class Receiver:
         if hook.delay:
             self._closing.wait(hook.delay)
         status = hook.status_for(delivery)
+        if status == HELD:
+            hook.hold()
+            status = 200
+        if status == BROKEN:
+            request.environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
         headers = {"location": hook.redirect_to} if hook.redirect_to and 300 <= status < 400 else {}
         with self._lock:
             hook.answered.append(Answered(delivery, status, time.monotonic(), read))
         self._tell()
-        return Response(status=status, headers=headers)
+        return Response(status=status or 500, headers=headers)
 
     def _in_loop(self, work: Awaitable[Any], context: contextvars.Context) -> Any:
         """Do it in the event loop, as a part of the check that made the hook; what fails there is given, not raised."""

@@ -11,6 +11,7 @@ from mock_server.ports import host_name, is_loopback
 from mock_server.seed_data import SeedData
 from mock_server.snapshots import Exists
 from mock_server.state_set import known
+from mock_server.worlds import fault_targets
 
 if TYPE_CHECKING:
     from mock_server.calls import Call, Handler
@@ -47,8 +48,7 @@ class WorldHandlers:
         try:
             known(hidden or (), *self.states)
             seeds = SeedData.parse(body["data"]) if "data" in body else None
-            targets = self.worlds.default.build.targets
-            faults = plans_of(body["faults"], targets, place="/faults") if "faults" in body else None
+            faults = plans_of(body["faults"], fault_targets(), place="/faults") if "faults" in body else None
             if body.get("port"):
                 port = await self.worlds.open_port(0 if body["port"] is True else int(body["port"]))
             world = self.worlds.make(

@@ -53,10 +53,13 @@ class Scheduler:
             del self.busy[place]
         return place
 
-    async def changed(self, _: Row | None, new: Row, now: int) -> None:
-        """A job was created or changed."""
+    async def changed(self, old: Row | None, new: Row, now: int) -> None:
+        """A job was created or changed. New ones start when all of their request are known (HUB-NODE-55, HUB-WH-02)."""
         place = self._note(new)
-        await self.consider(place, now)
+        if old is None:
+            self._wake(place, now)
+        else:
+            await self.consider(place, now)
 
     async def node_changed(self, node_id: str, now: int) -> None:
         """A node came or went."""
@@ -86,13 +89,18 @@ class Scheduler:
         if row is None:
             return
         if row["queuedAt"] > now:  # a millisecond later than the one before it, in the same request
-
-            async def later(instant: int) -> None:
-                await self.consider(place, instant)
-
-            self._waiting[place] = self.hub.agenda.add(row["queuedAt"], _START, later)
+            self._wake(place, row["queuedAt"])
             return
         await self.hub.nodes.start(row, now)
+
+    def _wake(self, place: Place, instant: int) -> None:
+        """Consider a project at an instant."""
+
+        async def later(instant: int) -> None:
+            await self.consider(place, instant)
+
+        self.hub.agenda.drop(self._waiting.pop(place, None))
+        self._waiting[place] = self.hub.agenda.add(instant, _START, later)
 
     async def first(self, place: Place) -> Row | None:
         """The job that is to run next."""

@@ -103,7 +103,7 @@ def test_nothing_is_sent_that_was_not_given():
 
 def test_reconnecting():
     request = sent(lambda api: api.events("j", last_event_id=4, since=9))
-    assert (request.headers["last-event-id"], request.path) == (4, "/v1/jobs/j/events?since=9")
+    assert (request.headers["last-event-id"], request.path) == ("4", "/v1/jobs/j/events?since=9")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from contract_tests.agent_hub.receiver import Receiver, bracketed, listen_on
+from contract_tests.agent_hub.receiver import BROKEN, HELD, Receiver, bracketed, listen_on
 from contract_tests.checks import CheckFailed
 
 EVENT = json.dumps({"type": "job.completed", "timestamp": "2026-11-09T10:05:00.000Z", "data": {"id": "job_1"}}).encode()
@@ -234,3 +234,36 @@ def test_urls_name_the_host_that_the_build_knows():
 
     receive(check, "build-host.example")
     assert bracketed("2001:db8::7") == "[2001:db8::7]"
+
+
+def test_a_script_can_cut_the_connection_and_hold_an_answer_back():
+    async def check(receiver):
+        hook = receiver.hook([BROKEN, HELD, 204])
+        with pytest.raises((http.client.RemoteDisconnected, ConnectionError)):
+            await called(hook.url)
+        assert (await hook.answer_given(1)).status == BROKEN
+        held = asyncio.create_task(called(hook.url))
+        await hook.counts(2)
+        assert (await called(hook.url))[0] == 204
+        assert not held.done()
+        hook.release()
+        assert (await held)[0] == 200
+        assert [answered.status for answered in hook.answered] == [BROKEN, 204, 200]
+
+    receive(check)
+
+
+def test_the_end_of_the_receiver_releases_what_it_holds():
+    held = []
+
+    async def check(receiver):
+        hook = receiver.hook([HELD])
+        held.append(asyncio.create_task(called(hook.url)))
+        await hook.counts(1)
+
+    async def run():
+        async with Receiver() as receiver:
+            await check(receiver)
+        assert (await held[0])[0] == 200
+
+    asyncio.run(run())
