@@ -319,6 +319,7 @@ class Worlds:
         api_key: str | None = None,
         port: int | None = None,
         faults: tuple[Plan, ...] | None = None,
+        hub: HubOptions | None = None,
     ) -> World:
         """Make a world; what is left out is as the server was started, but for lifetime and port.
 
@@ -345,6 +346,7 @@ class Worlds:
             lifetime=lifetime,
             port=port,
             faults=self._options.faults if faults is None else faults,
+            hub=hub or self._options.hub,
         )
         world = self._worlds[id_] = World(id_, options, self._monotonic)
         self._expired.pop(id_, None)

@@ -240,3 +240,23 @@ def test_the_journal_is_filtered_by_the_hubs_own_words(hub, world):
         f"jobId={job}": ["retryHubJob"],
         "caller=a&verdict=ok": ["submitJobs"],
     }
+
+
+@pytest.mark.parametrize(("secret", "signed"), [("a secret of its own", True), (None, False)])
+def test_a_world_signs_webhooks_with_a_secret_of_its_own(client, base_url, secret, signed):
+    made = client.post(f"{base_url}/__control__/worlds", json={"webhookSecret": secret})
+    assert made.status_code == 201, made.text
+    hub, receiver = HubWorld(World(client, base_url, made.json()["path"])), Receiver()
+    hub.state("node", nodeId="node-1", projects=["proj"])
+    hub.submit({"callbackUrl": receiver.url})
+    hub.state("advance-time", seconds=1)
+    ((headers, _), *_) = receiver.wait(1)
+    receiver.close()
+    assert ("webhook-signature" in headers) is signed
+    assert "a secret of its own" not in client.get(f"{base_url}/__control__/worlds").text
+
+
+def test_a_secret_that_can_not_sign_is_refused(client, base_url):
+    refused = client.post(f"{base_url}/__control__/worlds", json={"webhookSecret": "whsec_"})
+    assert refused.status_code == 400
+    assert "webhookSecret" in refused.text
