@@ -26,7 +26,7 @@ class Server:
         """``recorder`` is told every exchange of every world."""
         self.worlds, self.recorder = worlds, recorder
         self.control = Control(worlds, guard)
-        self.hub_path: str = openapi.load("agent-hub").document["x-base-path"] + "/"
+        self.hub_path: str = openapi.load("agent-hub").document["x-base-path"]
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Serve one request; other protocols than HTTP are for the default world's app (its lifespan)."""
@@ -59,7 +59,7 @@ class Server:
                 await pages.serve(scope, send)
                 return
             try:
-                api = build_hub(world.options.mutant).api if path.startswith(self.hub_path) else world.build.api
+                api = build_hub(world.options.mutant).api if below(path, self.hub_path) else world.build.api
                 if world.faults.active:
                     await fault_layer.serve(api, fault_targets(), exchange, scope, receive, send)
                 else:
@@ -104,3 +104,8 @@ class Server:
         path = unquote(inside.decode("latin-1"))
         name = id_.decode("latin-1")
         return self.worlds.get(name) or self.worlds.absent(name), {**scope, "path": path, "raw_path": inside}
+
+
+def below(path: str, base_path: str) -> bool:
+    """Whether a path is the base path of an API, or lies under it."""
+    return path.startswith(base_path) and path[len(base_path) :][:1] in ("", "/")
