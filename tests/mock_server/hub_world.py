@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
@@ -58,9 +59,12 @@ class HubWorld:
 
 
 class Receiver:
-    """A webhook receiver of a test's own; ``answers`` are the statuses it gives, the last one again and again."""
+    """A webhook receiver of a test's own; ``answers`` are the statuses it gives, the last one again and again.
 
-    def __init__(self, *answers: int) -> None:
+    Each comes after ``delay`` real seconds; ``location`` is where they point.
+    """
+
+    def __init__(self, *answers: int, delay: float = 0, location: str | None = None) -> None:
         self.got: list[tuple[dict[str, str], bytes]] = []
         self.came = threading.Condition()
         outer, left = self, list(answers or (200,))
@@ -69,7 +73,10 @@ class Receiver:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["content-length"]))
                 status = left.pop(0) if len(left) > 1 else left[0]
+                time.sleep(delay)
                 self.send_response(status)
+                if location is not None:
+                    self.send_header("location", location)
                 self.send_header("content-length", "0")
                 self.end_headers()
                 with outer.came:
