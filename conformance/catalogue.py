@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,13 +27,21 @@ def checks_by_rule(systems: Iterable[System] = SYSTEMS) -> dict[str, list[Listed
     """The checks of each rule in the suites of these systems."""
     found: dict[str, list[Listed]] = {}
     for system in systems:
-        for path in sorted(system.folder.glob("test_*.py")):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.AsyncFunctionDef) and node.name.startswith("test_"):
-                    fuzz = any(isinstance(mark, ast.Name) and mark.id == "fuzz" for mark in node.decorator_list)
-                    check = Listed(system.check_id(path, node.name), fuzz)
-                    for id_ in _ids(node):
-                        found.setdefault(id_, []).append(check)
+        for id_, checks in _listed(system).items():
+            found.setdefault(id_, []).extend(checks)
+    return found
+
+
+@functools.cache
+def _listed(system: System) -> dict[str, list[Listed]]:
+    found: dict[str, list[Listed]] = {}
+    for path in sorted(system.folder.glob("test_*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.AsyncFunctionDef) and node.name.startswith("test_"):
+                fuzz = any(isinstance(mark, ast.Name) and mark.id == "fuzz" for mark in node.decorator_list)
+                check = Listed(system.check_id(path, node.name), fuzz)
+                for id_ in _ids(node):
+                    found.setdefault(id_, []).append(check)
     return found
 
 

@@ -14,7 +14,7 @@ from conformance.children import Crew
 from conformance.judging import Job
 from conformance.results import judge_rules
 from conformance.runner import Suites
-from conformance.systems import SYSTEMS, system_of
+from conformance.systems import SYSTEMS, find
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -119,7 +119,7 @@ def _judge(
 ) -> Verdict:
     """``settings``: those of the reference, by the name of the system."""
     began = time.monotonic()
-    system = system_of(mutant.rules[0])
+    system = find(mutant.system)
     world = reference.make_world(base_url, mutant=mutant.id)
     states = system.states_url(world)
     rules = None if whole else list(mutant.rules)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conformance.http_transport import HttpTransport
+from conformance.http_transport import ANSWER_SECONDS, HttpTransport
 from contract_tests.checks import CheckFailed, CheckSkipped, Silent, TargetVanished
 
 if TYPE_CHECKING:
@@ -13,13 +13,16 @@ if TYPE_CHECKING:
 REFUSED = (401, 403)
 
 
-async def preflight(system: System, base_url: str, settings: dict[str, Any]) -> str | None:
+async def preflight(
+    system: System, base_url: str, settings: dict[str, Any], *, seconds: float = ANSWER_SECONDS
+) -> str | None:
     """What makes judging the target pointless, in a sentence; None where it can be judged.
 
     A target that is down, one that never answered, and one that refuses a key are not shown to be wrong. A further key
-    that was not given and can be guessed is added to ``settings`` where the target takes it.
+    that was not given and can be guessed is added to ``settings`` where the target takes it. ``seconds`` is how long an
+    answer may take.
     """
-    transport = HttpTransport(base_url)
+    transport = HttpTransport(base_url, answer_seconds=seconds)
     for secret in system.secrets:
         if secret.probe is not None:
             problem = await _tried(transport, secret, settings, first=secret is system.key)

@@ -21,7 +21,7 @@ from openapi.redaction import Redactor
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from openapi import Contract, Requirement
+    from openapi import Contract
 
 FUZZ_FILES = "test_fuzz*.py"
 """Where the checks that generate their requests stand."""
@@ -86,16 +86,6 @@ class System:
     def folder(self) -> Path:
         """Where its checks stand."""
         return Path(contract_tests.__file__).parent / self.suite
-
-    @property
-    def has_checks(self) -> bool:
-        """Whether there is anything to judge a build by."""
-        return any(self.folder.glob("test_*.py"))
-
-    @property
-    def fuzzes(self) -> bool:
-        """Whether it has checks that generate their requests."""
-        return any(self.folder.glob(FUZZ_FILES))
 
     @cached_property
     def timing_class(self) -> Any:
@@ -188,18 +178,14 @@ def find(name: str) -> System:
     return {system.name: system for system in SYSTEMS}[name]
 
 
-def system_of(rule: Requirement | str) -> System:
-    """The system whose register holds a rule (an id). Raises ``KeyError`` for one that none holds."""
-    id_ = rule if isinstance(rule, str) else rule.id
-    for system in SYSTEMS:
-        if id_ in system.contract.register:
-            return system
-    raise KeyError(id_)
-
-
 def redactor(targets: Iterable[tuple[System, Settings]]) -> Redactor:
-    """What takes the secrets of all these targets, and whatever looks like a key to one of them, out of texts."""
+    """What takes the secrets of all these targets out of texts.
+
+    What looks like a key to one API need not be one to another (``task-1`` holds an ``sk-1``), so that is left to the
+    children, which know whose texts they tell; a target that is alone has it looked for here again.
+    """
     targets = list(targets)
-    patterns = [system.contract.document.get("x-redaction", {}).get("pattern") for system, _ in targets]
-    known = [value for system, settings in targets for value in system.variables(settings)]
-    return Redactor(known, "|".join(f"(?:{pattern})" for pattern in patterns if pattern) or None)
+    if len({system for system, _ in targets}) == 1:
+        system, settings = targets[0]
+        return system.redactor(settings)
+    return Redactor(value for system, settings in targets for value in system.variables(settings))

@@ -219,7 +219,8 @@ class CompiledOperation:
             raise
         if self.check is not None:
             self.check.answer(answer)
-        await self.sender.send(answer, exchange, send, receive)
+        exchange.receive = receive
+        await self.sender.send(answer, exchange, send)
 
 
 class ResponseCheck:
@@ -265,18 +266,15 @@ class ResponseCheck:
 class Sender:
     """Puts answers on the wire and notes them in the exchange. A seeded fault subclasses it."""
 
-    async def send(self, answer: Answer, exchange: Exchange, send: Any, receive: Any = None) -> None:
-        """Send an answer: as JSON, as a stream when its body is an async iterator of bytes, or without a body.
-
-        A stream ends when its client goes away, which ``receive`` tells.
-        """
+    async def send(self, answer: Answer, exchange: Exchange, send: Any) -> None:
+        """Send an answer: as JSON, as a stream when its body is an async iterator of bytes, or without a body."""
         headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in answer.headers.items()]
         exchange.response_headers = headers
         body = answer.body
         if hasattr(body, "__aiter__"):
             exchange.status = answer.status
             await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-            await self.stream(body, send, receive)
+            await self.stream(body, send, exchange.receive)
             return
         payload = b""
         if body is not None:
@@ -302,7 +300,8 @@ class Sender:
                     task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await sending
-            body.close()
+            if hasattr(body, "close"):
+                body.close()
 
     async def parts(self, body: Any, send: Any) -> None:
         """Send each part on its own."""

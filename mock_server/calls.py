@@ -138,3 +138,5 @@ class Exchange:
     begun: int = field(default_factory=time.perf_counter_ns)
     request_id: str | None = None
     """The id of the request in answers of APIs that have one."""
+    receive: Any = None
+    """Tells, as ASGI has it, that the client of a stream goes away; set once the request was judged."""

@@ -19,8 +19,10 @@ from openapi.contract import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from mock_server.app import Api
     from mock_server.calls import Exchange
     from mock_server.fault_plans import Taken
+    from mock_server.fault_targets import Targets
     from mock_server.wire import Wire
 
 _RETRY = (408, 425, 429)
@@ -85,10 +87,9 @@ class Held:
             self.body = message.get("body", b"")
 
 
-async def serve(app: Any, exchange: Exchange, scope: Any, receive: Any, send: Any) -> None:
-    """Serve one request of a world that has fault plans."""
-    world = exchange.world
-    targets = world.build.targets
+async def serve(api: Api, targets: Targets, exchange: Exchange, scope: Any, receive: Any, send: Any) -> None:
+    """Serve one request to an API of a world that has fault plans."""
+    world, app = exchange.world, api.asgi
     target, path = targets.find(scope["method"], scope["raw_path"])
     incoming = Incoming(receive, targets.limit)
     asked = Asked(target)
@@ -107,7 +108,7 @@ async def serve(app: Any, exchange: Exchange, scope: Any, receive: Any, send: An
         await app(scope, incoming, send)
         return
     met = exchange.fault = Met([(taken.plan.id, taken.plan.kind) for taken in chosen])
-    await _Meeting(app, exchange, met, scope, incoming, send, asked).run(chosen)
+    await _Meeting(api, exchange, met, scope, incoming, send, asked).run(chosen)
 
 
 def _parsed(raw: bytes) -> Mapping[str, Any]:
@@ -122,9 +123,10 @@ class _Meeting:
     """One request and the plans that meet it."""
 
     def __init__(
-        self, app: Any, exchange: Exchange, met: Met, scope: Any, incoming: Incoming, send: Any, asked: Asked
+        self, api: Api, exchange: Exchange, met: Met, scope: Any, incoming: Incoming, send: Any, asked: Asked
     ) -> None:
-        self.app, self.exchange, self.scope, self.incoming, self.send = app, exchange, scope, incoming, send
+        self.errors, self.app = api.errors, api.asgi
+        self.exchange, self.scope, self.incoming, self.send = exchange, scope, incoming, send
         self.asked, self.met = asked, met
         self._wire: Wire | None = scope.get("state", {}).get(WIRE)
 
@@ -210,7 +212,7 @@ class _Meeting:
 
     async def refuse(self, fault: Mapping[str, Any], id_: str) -> None:
         """A status with the API's error body."""
-        exchange, errors = self.exchange, self.exchange.world.build.api.errors
+        exchange, errors = self.exchange, self.errors
         headers = dict(fault.get("headers", {}))
         if fault["kind"] == "rate-limit":
             status, name = 429, words(429)

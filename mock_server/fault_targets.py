@@ -57,14 +57,16 @@ class Asked:
 
 
 class Targets:
-    """All operations of a contract."""
+    """All operations of the APIs of a world."""
 
-    def __init__(self, contract: Contract) -> None:
-        self.errors = contract.errors
-        self.limit = contract.limits["bodyBytes"]
-        self.by_id = {id_: _target(contract, operation) for id_, operation in contract.operations.items()}
+    def __init__(self, *contracts: Contract) -> None:
+        self.errors = {code for contract in contracts for code in contract.errors}
+        self.limit = max(contract.limits["bodyBytes"] for contract in contracts)
+        self.by_id: dict[str, Target] = {}
         self._routes = Routes(None)
-        self._routes.add_paths(contract.document["paths"])
+        for contract in contracts:
+            self.by_id |= {id_: _target(contract, operation) for id_, operation in contract.operations.items()}
+            self._routes.add_paths(contract.document["paths"])
 
     def find(self, method: str, raw_path: bytes) -> tuple[Target | None, Mapping[str, str]]:
         """The operation of a request and its path parameters; None for what is answered 404 or 405."""

@@ -23,7 +23,6 @@ import openapi
 from mock_server import journal, recording
 from mock_server.control import Guard
 from mock_server.fault_plans import read_plans
-from mock_server.fault_targets import Targets
 from mock_server.hub.accounts import tokens
 from mock_server.hub.hub import HubOptions
 from mock_server.hub.states import HubStates
@@ -34,7 +33,7 @@ from mock_server.seed_data import DataError, SeedData
 from mock_server.server import Server
 from mock_server.state_set import known
 from mock_server.wire import HTTP
-from mock_server.worlds import Options, Worlds
+from mock_server.worlds import Options, Worlds, fault_targets
 from openapi import SpecError
 
 if TYPE_CHECKING:
@@ -211,7 +210,7 @@ def serve_command(
     )
     try:
         if faults:
-            options = replace(options, faults=read_plans(faults, Targets(openapi.load())))
+            options = replace(options, faults=read_plans(faults, fault_targets()))
         known(without_states, ProviderStates(openapi.load("control")), HubStates(openapi.load("control")))
         worlds = Worlds(options)
         seeds = SeedData.read(data) if data else None

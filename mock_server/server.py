@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import openapi
-from mock_server import fault_layer
+from mock_server import fault_layer, pages
 from mock_server.app import EXCHANGE, Sender
 from mock_server.calls import Answer, Exchange
 from mock_server.control import BASE_PATH, Control, Guard
-from mock_server.worlds import PREFIX, build_hub
+from mock_server.worlds import PREFIX, build_hub, fault_targets
 
 if TYPE_CHECKING:
     from mock_server.recording import Recorder
@@ -26,7 +26,7 @@ class Server:
         """``recorder`` is told every exchange of every world."""
         self.worlds, self.recorder = worlds, recorder
         self.control = Control(worlds, guard)
-        self.hub_path: str = openapi.load("agent-hub").document["x-base-path"] + "/"
+        self.hub_path: str = openapi.load("agent-hub").document["x-base-path"]
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Serve one request; other protocols than HTTP are for the default world's app (its lifespan)."""
@@ -55,13 +55,15 @@ class Server:
             if path.startswith(BASE_PATH + "/"):
                 await self.control.api.asgi(scope, receive, send)
                 return
+            if path.startswith(pages.BASE_PATH + "/"):
+                await pages.serve(scope, send)
+                return
             try:
-                if path.startswith(self.hub_path):
-                    await build_hub(world.options.mutant).api.asgi(scope, receive, send)
-                elif world.faults.active:
-                    await fault_layer.serve(world.build.api.asgi, exchange, scope, receive, send)
+                api = build_hub(world.options.mutant).api if below(path, self.hub_path) else world.build.api
+                if world.faults.active:
+                    await fault_layer.serve(api, fault_targets(), exchange, scope, receive, send)
                 else:
-                    await world.build.api.asgi(scope, receive, send)
+                    await api.asgi(scope, receive, send)
             finally:
                 entry = world.journal.record(exchange)
                 if self.recorder is not None:
@@ -102,3 +104,8 @@ class Server:
         path = unquote(inside.decode("latin-1"))
         name = id_.decode("latin-1")
         return self.worlds.get(name) or self.worlds.absent(name), {**scope, "path": path, "raw_path": inside}
+
+
+def below(path: str, base_path: str) -> bool:
+    """Whether a path is the base path of an API, or lies under it."""
+    return path.startswith(base_path) and path[len(base_path) :][:1] in ("", "/")

@@ -49,7 +49,6 @@ class Options:
     """What a world is made with."""
 
     api_key: str
-    hub: HubOptions = TEST_HUB
     clock: str = "real"
     mutant: str | None = None
     without_states: frozenset[str] = frozenset()
@@ -63,6 +62,7 @@ class Options:
     """A loopback port of the world's own, which is listened on."""
     faults: tuple[Plan, ...] = ()
     """Fault plans."""
+    hub: HubOptions = TEST_HUB
 
 
 @dataclass(frozen=True)
@@ -74,11 +74,6 @@ class Build:
     rows: Rows
     engine: type[Engine]
     api: Api
-
-    @functools.cached_property
-    def targets(self) -> Targets:
-        """What fault plans aim at."""
-        return Targets(self.contract)
 
 
 @functools.cache
@@ -99,6 +94,12 @@ def build(mutant: str | None) -> Build:
         sender=parts.sender(),
     )
     return Build(contract, Executor(contract.machine), Rows(contract), parts.engine, api)
+
+
+@functools.cache
+def fault_targets() -> Targets:
+    """What fault plans aim at: the operations of both APIs."""
+    return Targets(openapi.load("runtime-api"), openapi.load("agent-hub"))
 
 
 @functools.cache
@@ -318,6 +319,7 @@ class Worlds:
         api_key: str | None = None,
         port: int | None = None,
         faults: tuple[Plan, ...] | None = None,
+        hub: HubOptions | None = None,
     ) -> World:
         """Make a world; what is left out is as the server was started, but for lifetime and port.
 
@@ -344,6 +346,7 @@ class Worlds:
             lifetime=lifetime,
             port=port,
             faults=self._options.faults if faults is None else faults,
+            hub=hub or self._options.hub,
         )
         world = self._worlds[id_] = World(id_, options, self._monotonic)
         self._expired.pop(id_, None)

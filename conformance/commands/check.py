@@ -11,15 +11,16 @@ import click
 from click.core import ParameterSource
 
 from conformance import reference
+from conformance.catalogue import checks_by_rule
 from conformance.children import Crew
 from conformance.cli import config_option
 from conformance.commands.options import (
-    asked,
     common_options,
     host,
     key,
     reports,
     selected,
+    signing_secret,
     timings,
     url,
     wanted,
@@ -27,13 +28,15 @@ from conformance.commands.options import (
 from conformance.commands.running import Inconclusive, interruptible, run_checks
 from conformance.judging import Job
 from conformance.preflight import preflight
-from conformance.systems import AGENT_HUB, RUNTIME_API, SYSTEMS
+from conformance.systems import AGENT_HUB, RUNTIME_API, SYSTEMS, System
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from conformance.systems import System
     from openapi import Requirement
+
+Planned = tuple[System, str, tuple[int, int]]
+"""A part of a system's suite, and which share of its checks, of how many."""
 
 
 @click.group(invoke_without_command=True, short_help="Judge a build by the contract; without a target, the reference.")
@@ -49,8 +52,7 @@ def check(context: click.Context, /, mutant: str | None, **options: Any) -> None
     if context.invoked_subcommand is not None:
         _nothing_before(context, context.invoked_subcommand)
         return
-    systems = [system for system in SYSTEMS if system.has_checks]
-    rules = selected(options, systems)
+    rules = selected(options, SYSTEMS)
     options["reports"] = reports(options["reports"])
     if options["timing"]:
         raise click.UsageError("--timing is for builds with limits of their own; the reference has the contract's")
@@ -61,13 +63,9 @@ def check(context: click.Context, /, mutant: str | None, **options: Any) -> None
             find(mutant)
         except ValueError as error:
             raise click.UsageError(f"--mutant: {error}") from None
-    settings = {system: system.made_up() for system in asked(rules, systems)}
     side_by_side = options["workers"] != 1
-    parts = [
-        (system, part, shard)
-        for system in settings
-        for part, shard in _parts(system, fuzz=not options["no_fuzz"], shares=system.shares if side_by_side else 1)
-    ]
+    parts = planned(rules, fuzz=not options["no_fuzz"], side_by_side=side_by_side)
+    settings = {system: system.made_up() for system in SYSTEMS}
     with interruptible(), Crew() as crew:
         crew.prepare((system.name, part) for system, part, _ in parts)  # they collect while the reference starts
         with reference_served(reference.variables(settings.items()), mutant) as base_url:
@@ -80,12 +78,20 @@ def check(context: click.Context, /, mutant: str | None, **options: Any) -> None
             run_checks(crew, jobs, rules, options, target, side_by_side=side_by_side)
 
 
-def _parts(system: System, *, fuzz: bool, shares: int) -> Iterator[tuple[str, tuple[int, int]]]:
-    """The parts of a system's suite that are run side by side, each with its share of the checks."""
-    for share in range(shares):
-        yield f"scenarios#{share + 1}" if share else "scenarios", (share, shares)
-    if fuzz and system.fuzzes:
-        yield "fuzz", (0, 1)
+def planned(rules: list[Requirement], *, fuzz: bool, side_by_side: bool) -> list[Planned]:
+    """What the self-check has to run for these rules: no part of a suite in which none of them has a check."""
+    plan: list[Planned] = []
+    for system in SYSTEMS:
+        listed = checks_by_rule([system])
+        kinds = {check.fuzz for rule in rules for check in listed.get(rule.id, ())}
+        shares = system.shares if side_by_side else 1
+        if False in kinds:
+            plan += [
+                (system, f"scenarios#{share + 1}" if share else "scenarios", (share, shares)) for share in range(shares)
+            ]
+        if True in kinds and fuzz:
+            plan.append((system, "fuzz", (0, 1)))
+    return plan
 
 
 @contextlib.contextmanager
@@ -157,7 +163,7 @@ def agent_hub(
         "token": key("--token", token),
         "second_token": None if second_token is None else key("--second-token", second_token),
         "webhook_host": host("--webhook-host", webhook_host),
-        "webhook_secret": webhook_secret or None,
+        "webhook_secret": signing_secret("--webhook-secret", webhook_secret),
     }
     if settings["second_token"] == settings["token"]:
         raise click.UsageError("--second-token is the same as --token; give a key of its own, or leave it out")
@@ -176,7 +182,7 @@ def judge_build(
     target = {"kind": system.name, "baseUrl": base_url}
     part = "scenarios" if options["no_fuzz"] else "all"
     with interruptible(), Crew() as crew:
-        problem = asyncio.run(preflight(system, base_url, settings))
+        problem = asyncio.run(preflight(system, base_url, settings))  # the job holds `settings`: it may add a key
         run_checks(crew, [(part, job)], rules, options, target, side_by_side=False, problem=problem)
 
 

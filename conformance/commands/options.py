@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import math
 import os
 import re
 from dataclasses import fields
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -101,12 +103,6 @@ def selected(options: dict[str, Any], systems: Sequence[System]) -> list[Require
     return rules
 
 
-def asked(rules: Iterable[Requirement], systems: Iterable[System]) -> list[System]:
-    """The systems that have a rule among these."""
-    ids = {rule.id for rule in rules}
-    return [system for system in systems if ids & system.contract.register.keys()]
-
-
 def wanted(system: System, rules: list[Requirement], options: dict[str, Any]) -> list[str] | None:
     """Ids of a system's rules to be checked; None for all. At level ``seed`` decisions are checked, too."""
     if not options["only"] and not options["skip"]:
@@ -166,9 +162,27 @@ def key(option: str, text: str) -> str:
 
 
 def host(option: str, text: str) -> str:
-    """A host name or IPv4 address. Raises ``click.UsageError``."""
+    """A host name or an address, without brackets. Raises ``click.UsageError``."""
+    bare = text[1:-1] if text.startswith("[") and text.endswith("]") else text
+    try:
+        return str(ip_address(bare))
+    except ValueError:
+        pass
     if not _HOST.fullmatch(text):
-        raise click.UsageError(f"{option}: `{text}` is no host name or IPv4 address; leave scheme and port out")
+        raise click.UsageError(f"{option}: `{text}` is no host name or address; leave scheme and port out")
+    return text
+
+
+def signing_secret(option: str, text: str | None) -> str | None:
+    """A secret by which webhooks can be signed. Raises ``click.UsageError``, without the secret."""
+    if text == "":
+        raise click.UsageError(f"{option} is empty; give the secret, or leave the option out")
+    head, prefix, encoded = (text or "").partition("whsec_")
+    if prefix and not head:
+        try:
+            base64.b64decode(encoded, validate=True)
+        except ValueError:
+            raise click.UsageError(f"{option}: what stands behind {prefix} is no base64") from None
     return text
 
 

@@ -99,6 +99,16 @@ class EventStream:
         untaken = self.events[self._taken :]
         expect(not untaken, "the end of the stream", f"{self._instead(*untaken[:1])}")
 
+    async def rest(self, within: float = WITHIN) -> list[Event]:
+        """All further events, up to the end of the stream. Fails the check where it does not end."""
+        deadline, first = time.monotonic() + within, self._taken
+        while self.ended is None:
+            if not await self._more(deadline):
+                raise CheckFailed("the end of the stream", f"it is open after {within:g} s; {self._so_far()}")
+        events = self.events
+        self._taken = len(events)
+        return events[first:]
+
     async def quiet(self, seconds: float = QUIET) -> None:
         """Fail the check where an event comes within so many real seconds, or the stream ends. Comments may come."""
         deadline = time.monotonic() + seconds

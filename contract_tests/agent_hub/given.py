@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from contract_tests.agent_hub.client import HubAnswer, HubApi, Identified, item
+from contract_tests.agent_hub.shapes import instant
 from contract_tests.calls import UNSET
 from contract_tests.checks import CheckSkipped, about, expect
 
@@ -120,6 +121,13 @@ class HubGiven:
         node = await self.node(online=online)
         return Project(node.projects[0], node)
 
+    async def some_project(self) -> str:
+        """The id of a project: its own where the build can be given one, otherwise one that nobody has.
+
+        For submissions that are to be refused, whether or not the project is there.
+        """
+        return (await self.project()).id if "node" in self.states.offered else self.unique("proj")
+
     async def without_projects(self, node: Node) -> None:
         """The node has no project any more."""
         await self.states.set_up("node", {"nodeId": node.id, "label": node.label, "online": True, "projects": []})
@@ -162,8 +170,25 @@ class HubGiven:
             return await (api or self.api).submit(*items, **parts).succeeds(202)
 
     async def submitted(self, *items: Any, api: HubApi | None = None, **parts: Any) -> list[str]:
-        """The ids of the jobs of a submission that is right, in the order that the build gives."""
-        return job_ids(await self.accepted(*items, api=api, **parts))
+        """The ids of the jobs of a submission that is right, in the order that the build gives.
+
+        Where projects are free their jobs have started, as of :meth:`catch_up`.
+        """
+        ids = job_ids(await self.accepted(*items, api=api, **parts))
+        await self.catch_up(ids[-1], api=api)
+        return ids
+
+    async def catch_up(self, job: Identified | str, *, api: HubApi | None = None) -> None:
+        """Where the clock stands, move it to the job's ``queuedAt``, before which no round of it starts.
+
+        No two jobs of a key have the same ``queuedAt``: of jobs that are submitted in one instant the later ones, and
+        those of the check that follows, stand milliseconds ahead of the clock (HUB-LIST-56, HUB-NODE-56).
+        """
+        if not self.clock.stands:
+            return
+        ahead = instant(await self.detail(job, api=api), "queuedAt") - await self.clock.now()
+        if ahead > 0:
+            await self.clock.advance(ahead / 1000)
 
     async def job(
         self,
@@ -174,10 +199,14 @@ class HubGiven:
         api: HubApi | None = None,
         **fields: Any,
     ) -> Job:
-        """One job, submitted alone, with an externalId of its own; ``fields`` are those of the item."""
+        """One job, submitted alone, with an externalId of its own; ``fields`` are those of the item.
+
+        Where its project is free it has started.
+        """
         on = project or await self.project()
         fields.setdefault("externalId", self.unique("task"))
         answer = await self.accepted(item(on, **fields), batch=batch, key=key, api=api)
+        await self.catch_up(job_ids(answer)[0], api=api)
         return Job(job_ids(answer)[0], on, str(answer.data.get("batchId")), _given(fields["externalId"]))
 
     async def queued_job(self, project: Project | None = None, **fields: Any) -> Job:
@@ -265,19 +294,20 @@ class HubGiven:
     ) -> dict[str, Any]:
         """The job's detail as soon as it has that status, which it gets within so many seconds of the build's time.
 
-        A clock that stands is moved on. Where the status never comes that is told under ``rule``, of level seed.
+        A clock that can be moved is moved on. Where the status never comes that is told under ``rule``, of level seed.
         """
-        left, detail = seconds, await self.detail(job)
-        deadline = time.monotonic() + seconds + self.clock.grace
+        left, detail = seconds if self.clock.advances else 0.0, await self.detail(job)
+        patience = 0.0 if self.clock.stands else self.clock.grace + (0.0 if self.clock.advances else seconds)
+        deadline = time.monotonic() + patience
         while detail.get("status") != status:
-            with about(rule or REACHED[status], step=f"a job that becomes {status}"):
-                over = left <= 0 if self.clock.stands else time.monotonic() >= deadline
-                came = f"{detail.get('status')} after {seconds:g} s"
-                expect(not over, f"status {status}", came, "/data/status")
-            if self.clock.stands:
+            if left > 0:
                 await self.clock.advance(min(STEP, left))
                 left -= STEP
+                deadline = time.monotonic() + patience
             else:
+                with about(rule or REACHED[status], step=f"a job that becomes {status}"):
+                    came = f"{detail.get('status')} after {seconds:g} s"
+                    expect(time.monotonic() < deadline, f"status {status}", came, "/data/status")
                 await asyncio.sleep(0.1)
             detail = await self.detail(job)
         return detail

@@ -113,7 +113,7 @@ async def test_a_key_in_the_query_is_no_key(api: HubApi) -> None:
 
 
 @requirement("HUB-AUTH-51")
-async def test_the_key_is_judged_first(api: HubApi, given: HubGiven) -> None:
+async def test_the_key_is_judged_first(api: HubApi) -> None:
     """Without the key it is 401, whatever else is wrong with the request."""
     text = {"content-type": "text/plain"}
     large = b" " * (24 * MIB) + b"{}"
@@ -132,7 +132,13 @@ async def test_the_key_is_judged_first(api: HubApi, given: HubGiven) -> None:
         api.raw("POST", f"{BASE}/batches/no-such-batch/cancel", token=WRONG),
     ):
         await call.fails(401, "unauthorized")
+
+
+@requirement("HUB-AUTH-51")
+async def test_without_the_key_nothing_happens(api: HubApi, given: HubGiven) -> None:
+    """A job that is there is 401 without the key, too, and is not cancelled."""
     job = await given.running_job()
+    await api.job(job).with_headers({"authorization": UNSET}).fails(401, "unauthorized")
     await api.cancel(job, token=WRONG).fails(401, "unauthorized")
     detail = await given.detail(job)
     expect(detail["status"] == "running", "a job that is not cancelled", detail["status"], "/data/status")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from mock_server.calls import Answer, Refusal
 from mock_server.fault_plans import plans_of
 from mock_server.fault_rules import PlanError
+from mock_server.worlds import fault_targets
 
 if TYPE_CHECKING:
     from mock_server.calls import Call, Handler
@@ -34,7 +35,7 @@ class FaultHandlers:
         """Add one plan or a list of them."""
         world = call.world
         try:
-            added = world.faults.add(plans_of(call.body, world.build.targets))
+            added = world.faults.add(plans_of(call.body, fault_targets()))
         except PlanError as error:
             raise Refusal("INVALID_REQUEST", "; ".join(error.problems)) from None
         return Answer(201, {"faults": _shown(call, added)})

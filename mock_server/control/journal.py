@@ -10,6 +10,7 @@ import orjson
 
 from mock_server import har
 from mock_server.calls import Answer, Refusal, Violation
+from mock_server.worlds import build_hub
 from openapi.problems import nearest
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from mock_server.calls import Call, Handler
     from mock_server.journal import Entry
     from mock_server.worlds import World
+    from openapi import Contract
 
 _FIELDS = ("operationId", "jobId", "caller", "status", "errorCode", "verdict")
 _AT_ONCE = 100
@@ -73,18 +75,26 @@ def _found(call: Call, **options: Any) -> list[Entry]:
 
 def known_operation(world: World, name: str | None, location: str) -> None:
     """Raises :class:`Refusal` for a name that no operation of the world has, with the nearest one."""
-    _known(world, name, location, "operation", world.build.contract.operations, ())
+    names = [name for contract in _contracts(world) for name in contract.operations]
+    _known(world, name, location, "operation", names, ())
 
 
 def known_code(world: World, code: str | None, location: str) -> None:
     """Raises :class:`Refusal` for what is no error code, with the nearest one. Plans answer those of HTTP, too."""
-    _known(world, code, location, "error code", world.build.contract.errors, HTTPStatus.__members__)
+    names = [name for contract in _contracts(world) for name in contract.errors]
+    _known(world, code, location, "error code", names, HTTPStatus.__members__)
 
 
 def known_status(world: World, status: str | None, location: str) -> None:
     """Raises :class:`Refusal` for a word that is no status of a job, with the nearest one."""
-    known = world.build.contract.document["components"]["schemas"]["JobStatus"]["enum"]
+    schemas = [contract.document["components"]["schemas"] for contract in _contracts(world)]
+    known = dict.fromkeys(status for schema in schemas for status in schema["JobStatus"]["enum"])
     _known(world, status, location, "job status", known, ())
+
+
+def _contracts(world: World) -> tuple[Contract, Contract]:
+    """Those of the APIs that the world serves."""
+    return world.build.contract, build_hub(world.options.mutant).contract
 
 
 def _known(

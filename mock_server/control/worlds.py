@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mock_server.calls import Answer, Refusal
 from mock_server.control.lookup import named, touched
 from mock_server.fault_plans import plans_of
+from mock_server.hub.webhooks import sound_secret
 from mock_server.ports import host_name, is_loopback
 from mock_server.seed_data import SeedData
 from mock_server.snapshots import Exists
 from mock_server.state_set import known
+from mock_server.worlds import fault_targets
 
 if TYPE_CHECKING:
     from mock_server.calls import Call, Handler
+    from mock_server.hub.hub import HubOptions
     from mock_server.state_set import StateSet
     from mock_server.worlds import World, Worlds
 
@@ -47,8 +51,7 @@ class WorldHandlers:
         try:
             known(hidden or (), *self.states)
             seeds = SeedData.parse(body["data"]) if "data" in body else None
-            targets = self.worlds.default.build.targets
-            faults = plans_of(body["faults"], targets, place="/faults") if "faults" in body else None
+            faults = plans_of(body["faults"], fault_targets(), place="/faults") if "faults" in body else None
             if body.get("port"):
                 port = await self.worlds.open_port(0 if body["port"] is True else int(body["port"]))
             world = self.worlds.make(
@@ -57,6 +60,7 @@ class WorldHandlers:
                 mutant=body.get("mutant"),
                 without_states=hidden,
                 lifetime=body.get("lifetimeSeconds"),
+                hub=self.hub_options(body),
                 api_key=body.get("apiKey"),
                 port=port,
                 faults=faults,
@@ -68,6 +72,16 @@ class WorldHandlers:
         if seeds is not None:
             await self._fill(world, seeds)
         return Answer(201, self.shown(world, call))
+
+    def hub_options(self, body: dict[str, Any]) -> HubOptions:
+        """How the world's hub is made: as the server's, but for the secret. Raises ``ValueError`` for one of no use."""
+        options = self.worlds.default.options.hub
+        if "webhookSecret" not in body:
+            return options
+        secret = body["webhookSecret"]
+        if secret is not None and not sound_secret(secret):
+            raise ValueError("the webhookSecret can't be used: no base64 follows `whsec_`")
+        return replace(options, webhook_secret=secret)
 
     async def _fill(self, world: World, seeds: SeedData) -> None:
         try:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from mock_server.mutants import Parts
 
 Document = dict[str, Any]
+_TRIGGERS = ("operations", "actions", "internal")
 
 
 def several(*edits: Callable[[Document], None]) -> Callable[[Document], None]:
@@ -25,8 +26,8 @@ def several(*edits: Callable[[Document], None]) -> Callable[[Document], None]:
 def step(document: Document, id_: str) -> Document:
     """A step of the machine by id."""
     machine = document["x-state-machine"]
-    groups = [item["steps"] for group in ("operations", "actions") for item in machine[group].values()]
-    groups += machine["entering"].values()
+    triggers = [item for group in _TRIGGERS for item in machine.get(group, {}).values()]
+    groups = [*(item["steps"] for item in triggers), *machine.get("entering", {}).values()]
     return next(step for steps in groups for step in steps if step["id"] == id_)
 
 
@@ -131,8 +132,8 @@ def add_step(before: str, added: Document) -> Callable[[Document], None]:
 
     def edit(document: Document) -> None:
         machine = document["x-state-machine"]
-        for group in ("operations", "actions"):
-            for item in machine[group].values():
+        for group in _TRIGGERS:
+            for item in machine.get(group, {}).values():
                 ids = [step["id"] for step in item["steps"]]
                 if before in ids:
                     item["steps"].insert(ids.index(before), added)

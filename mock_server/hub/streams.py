@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mock_server.hub.hub import Hub
     from mock_server.store import Row
 
+STATE = "job.state"
 DELETED = "job.deleted"
 PROGRESS = "job.progress"
 _PING = b": ping\n\n"
@@ -109,7 +110,7 @@ class Streams:
     def greet(self, stream: Stream, _: Row, detail: dict[str, Any]) -> None:
         """The beginning of a stream (HUB-SSE-05, 50, 61)."""
         stream.ping()
-        stream.put("job.state", detail)
+        stream.put(STATE, detail)
 
     def _keep_alive(self, stream: Stream, now: int) -> None:
         async def ping(instant: int) -> None:

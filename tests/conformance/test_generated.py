@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import time
 
 import jsonschema
 import pytest
+from hypothesis.internal.conjecture.providers import HypothesisProvider
 from rewriting_proxy import RewritingProxy
 from test_command import SCHEMA, contract, last_line
 
@@ -85,6 +87,12 @@ def test_same_seed_same_requests_in_every_process(base_url, monkeypatch):
     assert len(first) > 300
     assert first == second
     assert sent(run(reference.make_world(base_url), rules=rules, seed=2)) != first
+
+
+def test_no_case_comes_from_our_own_source():
+    """What Hypothesis reads in modules that are loaded would change the cases with each line that we write."""
+    importlib.import_module("contract_tests.runtime_api.fuzz.generation")
+    assert len(HypothesisProvider(None)._local_constants) == 0
 
 
 def test_the_amount_can_be_chosen(tmp_path):

@@ -111,7 +111,7 @@ class FakeHub:
                 return _error(400, "project_not_found")
             job = {
                 "id": f"job_{next(self._ids)}", "account": account, "status": "queued", "nodeId": node, "attempt": 0,
-                "queuedAt": self.now, "batchId": body.get("batchId", "batch_1"), "item": one, "failure": None,
+                "queuedAt": self._next_place(), "batchId": body.get("batchId", "batch_1"), "item": one, "failure": None,
             }  # fmt: skip
             made.append(job)
             self.jobs[job["id"]] = job
@@ -121,6 +121,10 @@ class FakeHub:
              "projectId": job["item"]["projectId"]} for job in made
         ]  # fmt: skip
         return 202, _good({"batchId": made[0]["batchId"], "accepted": len(made), "items": items})[1]
+
+    def _next_place(self):
+        """No two jobs have the same ``queuedAt``."""
+        return max([self.now, *(job["queuedAt"] + 1 for job in self.jobs.values())])
 
     # what nodes do
 
@@ -137,7 +141,11 @@ class FakeHub:
     def _run(self, until):
         while True:
             self._start()
+            ahead = [job["queuedAt"] for job in self.jobs.values() if self.now < job["queuedAt"] <= until]
             due = [job for job in self.jobs.values() if job["status"] == "running" and job["ends"] <= until]
+            if ahead and min(ahead) <= min((job["ends"] for job in due), default=until):
+                self.now = min(ahead)
+                continue
             if not due:
                 break
             job = min(due, key=lambda job: job["ends"])
@@ -157,7 +165,12 @@ class FakeHub:
                 other["status"] == "running" and other["item"]["projectId"] == job["item"]["projectId"]
                 for other in self.jobs.values()
             )
-            if job["status"] == "queued" and not busy and self.nodes[job["nodeId"]]["online"]:
+            if (
+                job["status"] == "queued"
+                and job["queuedAt"] <= self.now
+                and not busy
+                and self.nodes[job["nodeId"]]["online"]
+            ):
                 job |= {
                     "status": "running",
                     "attempt": job["attempt"] + 1,

@@ -83,6 +83,21 @@ def test_time_passes_only_as_far_as_it_is_needed():
     on(FakeHub(), check)
 
 
+def test_the_clock_catches_up_with_jobs_that_were_queued_ahead_of_it():
+    """Of jobs that are submitted in one instant the later ones stand ahead of a clock that stands, and start then."""
+
+    async def check(given):
+        first = await given.job()
+        many = await given.submitted(*[item(await given.project()) for _ in range(5)])
+        job = await given.job()
+        assert {(await given.detail(id_))["status"] for id_ in (first.id, *many, job.id)} == {"running"}
+        assert await given.clock.now() == START + 6
+        await given.clock.advance(1)
+        assert (await given.detail(job))["status"] == "done"
+
+    on(FakeHub(), check)
+
+
 def test_a_state_that_never_comes_is_told_once_under_a_seed_rule():
     async def check(given):
         job = await given.running_job()

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
-import shutil
 import subprocess
 import threading
 import time
 from contextlib import contextmanager
 
 import httpx
-import pytest
 import uvicorn
 from mock_world import KEY, World
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -28,10 +25,6 @@ HEADERS = {"x-internal-api-key": KEY, "x-runtime-instance-id": "runtime-1", "con
 PROTOCOLS = {"h11": H11Protocol, "httptools": HttpToolsProtocol}
 PATIENT, IMPATIENT = 20.0, 0.2
 """Seconds after which clients give up: on a busy machine, too, the patient ones never do."""
-
-needs_curl = pytest.mark.skipif(
-    shutil.which("curl") is None and os.environ.get("CONTRACT_REQUIRE_ALL") != "1", reason="curl is not installed"
-)
 
 
 @contextmanager

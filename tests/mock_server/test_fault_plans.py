@@ -7,6 +7,7 @@ import json
 import math
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -421,7 +422,8 @@ def test_a_stream_passes_what_spoils_bodies():
             sent.append(message.get("body"))
 
         scope = {"method": "POST", "raw_path": b"/p"}
-        await fault_layer.serve(stream, exchange, scope, None, send)
+        api = SimpleNamespace(asgi=stream, errors=None)
+        await fault_layer.serve(api, TARGETS, exchange, scope, None, send)
         return sent, exchange.fault
 
     assert asyncio.run(run()) == ([None, b"a", b"b", None], None)

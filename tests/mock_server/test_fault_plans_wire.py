@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from fault_world import IMPATIENT, PATIENT, by_curl, by_http_client, by_httpx, eventually, needs_curl, served, world_on
+from fault_world import IMPATIENT, PATIENT, by_curl, by_http_client, by_httpx, eventually, served, world_on
 from mock_world import start, stop
+from services import needs
 
 LATE = 2.5 * IMPATIENT
 
@@ -83,7 +84,7 @@ def faulty(server):
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("client", ["httpx", "standard", pytest.param("curl", marks=needs_curl)])
+@pytest.mark.parametrize("client", ["httpx", "standard", pytest.param("curl", marks=needs("curl"))])
 def test_a_fault_is_the_clients_own_error(faulty, name, client):
     case = CASES[name]
     call = {"httpx": by_httpx, "standard": by_http_client, "curl": by_curl}[client]

@@ -190,3 +190,73 @@ def test_what_a_world_can_not_deliver_to_is_refused(hub):
     assert refused.status_code == 400
     assert refused.json()["error"]["details"][0]["field"] == "callbackUrl"
     assert hub.try_state("default-callback", url=url).status_code == 400
+
+
+def test_fault_plans_meet_the_hub(hub, world):
+    plans = [
+        {
+            "id": "busy",
+            "match": {"operationId": "submitJobs"},
+            "when": {"nth": [1]},
+            "fault": {"kind": "status", "status": 500},
+        },
+        {
+            "id": "lost",
+            "match": {"operationId": "submitJobs"},
+            "when": {"nth": [2]},
+            "fault": {"kind": "reset", "at": "after-commit"},
+        },
+    ]
+    assert world.control("POST", "/faults", json=plans).status_code == 201
+    body = {"items": [{"kind": "ai", "projectId": "proj", "prompt": "x"}], "batchId": "b"}
+    refused = hub.send("POST", "/v1/jobs", json=body)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (500, "internal_error")
+    assert refused.json()["requestId"].startswith("req_")
+    with pytest.raises(httpx.ReadError):
+        hub.send("POST", "/v1/jobs", json=body)
+    assert hub.send("GET", "/v1/batches/b").json()["data"]["total"] == 1
+
+
+def test_an_event_stream_goes_through_fault_plans_as_it_is(hub, world):
+    plan = {"match": {"operationId": "streamJob"}, "fault": {"kind": "truncated-json"}}
+    world.control("POST", "/faults", json=plan)
+    (job,) = hub.submit()
+    hub.state("advance-time", seconds=1)
+    names = [line for line in hub.send("GET", f"/v1/jobs/{job}/events").text.splitlines() if line.startswith("event")]
+    assert names == ["event: job.state", "event: job.completed"]
+
+
+def test_the_journal_is_filtered_by_the_hubs_own_words(hub, world):
+    (job,) = hub.submit()
+    hub.send("POST", f"/v1/jobs/{job}/retry")
+    hub.send("GET", "/v1/jobs/nowhere")
+    found = {
+        query: [entry["operationId"] for entry in world.control("GET", f"/journal?{query}").json()["entries"]]
+        for query in ("operationId=retryHubJob", "errorCode=job_not_found", f"jobId={job}", "caller=a&verdict=ok")
+    }
+    assert found == {
+        "operationId=retryHubJob": ["retryHubJob"],
+        "errorCode=job_not_found": ["getJob"],
+        f"jobId={job}": ["retryHubJob"],
+        "caller=a&verdict=ok": ["submitJobs"],
+    }
+
+
+@pytest.mark.parametrize(("secret", "signed"), [("a secret of its own", True), (None, False)])
+def test_a_world_signs_webhooks_with_a_secret_of_its_own(client, base_url, secret, signed):
+    made = client.post(f"{base_url}/__control__/worlds", json={"webhookSecret": secret})
+    assert made.status_code == 201, made.text
+    hub, receiver = HubWorld(World(client, base_url, made.json()["path"])), Receiver()
+    hub.state("node", nodeId="node-1", projects=["proj"])
+    hub.submit({"callbackUrl": receiver.url})
+    hub.state("advance-time", seconds=1)
+    ((headers, _), *_) = receiver.wait(1)
+    receiver.close()
+    assert ("webhook-signature" in headers) is signed
+    assert "a secret of its own" not in client.get(f"{base_url}/__control__/worlds").text
+
+
+def test_a_secret_that_can_not_sign_is_refused(client, base_url):
+    refused = client.post(f"{base_url}/__control__/worlds", json={"webhookSecret": "whsec_"})
+    assert refused.status_code == 400
+    assert "webhookSecret" in refused.text

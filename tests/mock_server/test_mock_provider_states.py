@@ -262,4 +262,4 @@ def test_params_may_be_left_out(world):
 
 
 def test_there_are_no_states_of_another_system(world):
-    assert world.control("GET", "/provider-states/agent-hub").status_code == 404
+    assert world.control("GET", "/provider-states/model-provider").status_code == 404

@@ -104,7 +104,7 @@ def test_a_mutant_has_its_own_fault_alone(app, mutant):
 
 def test_an_unknown_mutant_is_refused_with_the_nearest(app):
     with pytest.raises(ValueError, match="did you mean `handler`"):
-        mutants.apply("handlers", worlds.build(None).contract)
+        mutants.parts_of("handlers", worlds.build(None).contract)
 
 
 def test_worlds_share_a_compiled_build(app):

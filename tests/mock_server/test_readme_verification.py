@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
-import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import httpx
 import pytest
 from mock_world import World, start, stop
-
-README = Path(__file__).parents[2] / "README.md"
+from services import README, needs, readme_blocks
 
 
 @pytest.fixture
@@ -23,15 +19,7 @@ def served():
     stop(process)
 
 
-def blocks(section, language, url):
-    """The code blocks of a section."""
-    text = re.search(rf"^## {section}\n(.*?)^## ", README.read_text(), re.MULTILINE | re.DOTALL)[1]
-    found = re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
-    assert found
-    return [block.replace("http://localhost:8080", url).replace("localhost:8080", url) for block in found]
-
-
-@pytest.mark.skipif(not (shutil.which("bash") and shutil.which("curl")), reason="bash and curl are not there")
+@needs("bash", "curl")
 def test_the_commands_work(served):
     def run(command):
         script = f"set -e -o pipefail\n{command.replace('curl -s', 'curl -sS --fail-with-body')}"
@@ -40,16 +28,16 @@ def test_the_commands_work(served):
     served.lock("job-abc123")
     served.state("advance-time", seconds=29)
     served.heartbeat("job-abc123")
-    (verify,) = blocks("Verify a Runtime", "sh", served.base_url)
+    (verify,) = readme_blocks("Verify a Runtime", language="sh", url=served.base_url)
     assert '"ok":true' in run(verify)
     served.heartbeat("job-abc123", by="another")
-    (journal,) = blocks("What was called", "sh", served.base_url)
+    (journal,) = readme_blocks("What was called", language="sh", url=served.base_url)
     assert '"errorCode":"LOCK_NOT_HELD"' in run(journal)
     assert served.journal() == []
 
 
 def test_the_test_in_python_works(served, tmp_path):
-    (code,) = blocks("Verify a Runtime", "python", served.base_url)
+    (code,) = readme_blocks("Verify a Runtime", language="python", url=served.base_url)
     runtime = (
         "for url in (f'/internal/runtime/jobs/{job}/{name}' for name in ('lock', 'heartbeat')):\n"
         "        MOCK.post(url, json={'runtimeInstanceId': 'r'},"

@@ -10,7 +10,8 @@ in known states, one transport for all, and rules to name. Of Schemathesis' own 
   (`test_auth`; a wrong and a missing key are sent here, too), ``use_after_free`` and ``ensure_resource_availability``
   (they know resources that are created and deleted: this API has none).
 
-Same seed, same cases, in every process: Hypothesis is seeded, has no database, and nothing hangs on the order of a set.
+Same seed, same cases, in every process: Hypothesis is seeded, has no database, takes no constants from our own source,
+and nothing hangs on the order of a set.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import hypothesis
 import schemathesis
+from hypothesis.internal.conjecture import providers
 from schemathesis.core import NotSet
 from schemathesis.core.parameters import ParameterLocation
 from schemathesis.generation import GenerationMode
@@ -54,6 +56,19 @@ class Case:
     body: Any
     part: str
     """What is wrong: ``path``, ``header``, ``body``, ``media``; ``""`` for a valid case."""
+
+
+def _forget_our_source() -> None:
+    """Keep Hypothesis from drawing constants that stand in the source of whatever modules are loaded.
+
+    It takes those of modules outside site-packages, as many as it can read in a tenth of a second: cases would change
+    with each line that we write, with how the tool is installed, and on a busy machine from run to run.
+    """
+    nothing = type(providers._local_constants)()
+    providers._get_local_constants = lambda: nothing
+
+
+_forget_our_source()
 
 
 @functools.cache

@@ -1,0 +1,262 @@
+"""Seeded faults of the hub's keys, and of how it judges and refuses requests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mock_server.app import Sender
+from mock_server.calls import Answer, Refusal
+from mock_server.faults.edits import error, part, put
+from mock_server.hub.api import HubApi
+from mock_server.hub.errors import REQUEST_ID, BearerJudge, HubErrors
+from mock_server.judgement import OperationJudge, judge_media_type
+from mock_server.mutants import Mutant
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mock_server.calls import Call, Exchange
+    from mock_server.store import Row
+
+
+class AnyToken(BearerJudge):
+    """Lets any bearer token in, as the first key's."""
+
+    def judge(self, path: str, headers: Mapping[bytes, bytes], exchange: Exchange) -> None:
+        try:
+            super().judge(path, headers, exchange)
+        except Refusal:
+            if not headers.get(b"authorization"):
+                raise
+            exchange.caller = "a"
+
+
+class NoToken(BearerJudge):
+    """Lets in who sends no token."""
+
+    def judge(self, path: str, headers: Mapping[bytes, bytes], exchange: Exchange) -> None:
+        if b"authorization" in headers:
+            super().judge(path, headers, exchange)
+        else:
+            exchange.caller = "a"
+
+
+class ServiceKey(BearerJudge):
+    """The internal service key opens it, too."""
+
+    def judge(self, path: str, headers: Mapping[bytes, bytes], exchange: Exchange) -> None:
+        keys = (headers.get(b"x-internal-api-key", b""), headers.get(b"authorization", b"").removeprefix(b"Bearer "))
+        if exchange.world.api_key in keys or b"test-internal-key" in keys:
+            exchange.caller = "a"
+        else:
+            super().judge(path, headers, exchange)
+
+
+class StreamsOpen(BearerJudge):
+    """Asks nobody who follows a job for a key: a browser's EventSource can't send one."""
+
+    def judge(self, path: str, headers: Mapping[bytes, bytes], exchange: Exchange) -> None:
+        if path.endswith("/events"):
+            exchange.caller = "a"
+        else:
+            super().judge(path, headers, exchange)
+
+
+class PathFirst(BearerJudge):
+    """Asks for the key only where there is something."""
+
+    def judge(self, path: str, headers: Mapping[bytes, bytes], exchange: Exchange) -> None:
+        if path.startswith(("/v1/jobs", "/v1/batches/", "/v1/projects", "/v1/overview")):
+            super().judge(path, headers, exchange)
+
+
+class OneAccount(BearerJudge):
+    """Takes both keys for the same account."""
+
+    def judge(self, path: str, headers: Mapping[bytes, bytes], exchange: Exchange) -> None:
+        super().judge(path, headers, exchange)
+        exchange.caller = exchange.caller and "a"
+
+
+class ForeignJobs(HubApi):
+    """Shows a job to whoever knows its id."""
+
+    async def job(self, call: Call) -> Row:
+        for account in ("a", "b"):
+            row = await call.world.hub.job(account, call.path["jobId"])
+            if row is not None:
+                return row
+        raise self.refusal("job_not_found")
+
+
+class ForeignBatches(HubApi):
+    """Shows a batch to whoever knows its id."""
+
+    async def batch(self, call: Call) -> list[Row]:
+        for account in ("a", "b"):
+            jobs = await call.world.hub.batch(account, call.path["batchId"])
+            if jobs:
+                return jobs
+        raise self.refusal("batch_not_found")
+
+
+class ListsAll(HubApi):
+    """Lists the jobs of both keys."""
+
+    async def list_jobs(self, call: Call) -> Answer:
+        own = await super().list_jobs(call)
+        call.caller = "b" if call.caller == "a" else "a"
+        others = await super().list_jobs(call)
+        items = [*own.body["data"]["items"], *others.body["data"]["items"]]
+        data = {**own.body["data"], "items": sorted(items, key=lambda item: item["queuedAt"], reverse=True)}
+        return Answer(200, {**own.body, "data": data}, own.headers)
+
+
+class FlatErrors(HubErrors):
+    """Errors as the Runtime API has them."""
+
+    def answer(self, refusal: Refusal, exchange: Exchange) -> Answer:
+        answer = super().answer(refusal, exchange)
+        told = answer.body["error"]
+        body = {"errorCode": told["code"], "message": told["message"], "requestId": answer.body["requestId"]}
+        return Answer(answer.status, body, answer.headers)
+
+
+class NoRequestId(HubErrors):
+    """A failure has no request id."""
+
+    def answer(self, refusal: Refusal, exchange: Exchange) -> Answer:
+        answer = super().answer(refusal, exchange)
+        return Answer(answer.status, {"error": answer.body["error"]}, answer.headers)
+
+
+class OtherRequestId(Sender):
+    """The header names another request than the body."""
+
+    async def send(self, answer: Answer, exchange: Exchange, send: Any) -> None:
+        headers = {**answer.headers}
+        if REQUEST_ID in headers:
+            headers[REQUEST_ID] = f"{headers[REQUEST_ID]}-2"
+        await super().send(Answer(answer.status, answer.body, headers), exchange, send)
+
+
+class UpperCaseCodes(HubErrors):
+    """Codes in capitals, like the Runtime API's."""
+
+    def answer(self, refusal: Refusal, exchange: Exchange) -> Answer:
+        answer = super().answer(refusal, exchange)
+        error = {**answer.body["error"], "code": answer.body["error"]["code"].upper()}
+        return Answer(answer.status, {**answer.body, "error": error}, answer.headers)
+
+
+class NoAllow(HubErrors):
+    """A method that is not allowed, and none that is."""
+
+    def answer(self, refusal: Refusal, exchange: Exchange) -> Answer:
+        refusal.headers.pop("allow", None)
+        return super().answer(refusal, exchange)
+
+
+class MediaTypeEverywhere(OperationJudge):
+    """Judges the media type of what it does not read."""
+
+    async def judge(self, scope: Any, receive: Any, exchange: Exchange, path: Mapping[str, str]) -> Call:
+        typed = exchange.headers.get(b"content-type")
+        refusal = judge_media_type(typed, b"") if typed is not None else None
+        if refusal is not None:
+            raise refusal
+        return await super().judge(scope, receive, exchange, path)
+
+
+class AnyMediaType(OperationJudge):
+    """Takes a body of any media type for JSON."""
+
+    async def judge(self, scope: Any, receive: Any, exchange: Exchange, path: Mapping[str, str]) -> Call:
+        exchange.headers = {**exchange.headers, b"content-type": b"application/json"}
+        return await super().judge(scope, receive, exchange, path)
+
+
+FAULTS = (
+    Mutant("hub-access.any-token", "Any bearer token opens the hub", ("HUB-AUTH-50",), parts=part(gate=AnyToken)),
+    Mutant("hub-access.no-token", "Who sends no token is let in", ("HUB-AUTH-50",), parts=part(gate=NoToken)),
+    Mutant("hub-access.service-key", "The service key opens the hub", ("HUB-AUTH-52",), parts=part(gate=ServiceKey)),
+    Mutant("hub-access.streams-open", "Streams ask for no key", ("HUB-SSE-02",), parts=part(gate=StreamsOpen)),
+    Mutant(
+        "hub-access.path-first", "An unknown path is 404 without a key", ("HUB-AUTH-51",), parts=part(gate=PathFirst)
+    ),
+    Mutant(
+        "hub-access.one-account",
+        "Both keys see the same data",
+        ("HUB-AUTH-54", "HUB-AUTH-55", "HUB-AUTH-56"),
+        parts=part(gate=OneAccount),
+    ),
+    Mutant("hub-access.foreign-jobs", "A job is shown to another key", ("HUB-AUTH-54",), parts=part(api=ForeignJobs)),
+    Mutant(
+        "hub-access.foreign-batches",
+        "A batch is shown to another key",
+        ("HUB-AUTH-55",),
+        parts=part(api=ForeignBatches),
+    ),
+    Mutant("hub-access.lists-all", "The list has the jobs of both keys", ("HUB-AUTH-56",), parts=part(api=ListsAll)),
+    Mutant(
+        "hub-access.unauthorized-is-403",
+        "A wrong key is 403",
+        ("HUB-AUTH-50",),
+        edit=error("unauthorized", status=403),
+    ),
+    Mutant("hub-errors.flat", "Errors have the Runtime API's shape", ("HUB-ERR-01",), parts=part(errors=FlatErrors)),
+    Mutant("hub-errors.no-request-id", "A failure has no requestId", ("HUB-ERR-50",), parts=part(errors=NoRequestId)),
+    Mutant(
+        "hub-errors.other-request-id",
+        "Header and body differ in the id",
+        ("HUB-ERR-52",),
+        parts=part(sender=OtherRequestId),
+    ),
+    Mutant("hub-errors.upper-case", "Codes are in capitals", ("HUB-ERR-02",), parts=part(errors=UpperCaseCodes)),
+    Mutant("hub-errors.no-allow", "A 405 has no Allow", ("HUB-ERR-57",), parts=part(errors=NoAllow)),
+    Mutant(
+        "hub-errors.job-not-found-is-410",
+        "An unknown job is 410",
+        ("HUB-ERR-53",),
+        edit=error("job_not_found", status=410),
+    ),
+    Mutant(
+        "hub-errors.batch-not-found-is-400",
+        "An unknown batch is 400",
+        ("HUB-ERR-54",),
+        edit=error("batch_not_found", status=400),
+    ),
+    Mutant(
+        "hub-errors.not-found-is-400", "An unknown path is 400", ("HUB-ERR-55",), edit=error("not_found", status=400)
+    ),
+    Mutant(
+        "hub-errors.method-is-404",
+        "An unknown method is 404",
+        ("HUB-ERR-56", "HUB-ERR-58"),
+        edit=error("method_not_allowed", status=404),
+    ),
+    Mutant(
+        "hub-errors.any-media-type",
+        "A submission of any media type is read",
+        ("HUB-ERR-59",),
+        parts=part(judge=AnyMediaType),
+    ),
+    Mutant(
+        "hub-errors.media-type-everywhere",
+        "Cancel and retry judge the media type of a body that they ignore",
+        ("HUB-ERR-60", "HUB-ERR-61"),
+        parts=part(judge=MediaTypeEverywhere),
+    ),
+    Mutant(
+        "hub-errors.small-bodies",
+        "A body of over 1 MiB is too large",
+        ("HUB-ERR-63",),
+        edit=put("x-limits", "bodyBytes", value=2**20),
+    ),
+    Mutant(
+        "hub-errors.too-large-is-400",
+        "A body that is too large is 400",
+        ("HUB-ERR-62",),
+        edit=error("payload_too_large", status=400),
+    ),
+)
