@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
+import httpx
+from mock_world import World, start, stop
+
 if TYPE_CHECKING:
-    import httpx
-    from mock_world import World
+    from collections.abc import Iterator
 
 TOKEN = "zqa_live_test"
 STATES = "/__control__/provider-states/agent-hub"
+AT_ONCE = [{"afterSeconds": 0}]
+"""Attempts that are done as they start."""
 
 
 @dataclass
@@ -56,6 +61,25 @@ class HubWorld:
     def statuses(self, *ids: str) -> list[str]:
         """What each job's status is."""
         return [self.job(id_)["status"] for id_ in ids]
+
+
+def made(hub: HubWorld) -> HubWorld:
+    """The hub with a node whose project's jobs are done as they start."""
+    hub.state("node", nodeId="node-1", projects=["proj"])
+    hub.state("outcome", projectId="proj", attempts=AT_ONCE)
+    return hub
+
+
+@contextmanager
+def served(*options: str) -> Iterator[HubWorld]:
+    """The hub of a server of its own, which writes nothing on standard error."""
+    process, url = start("--clock", "manual", *options)
+    try:
+        with httpx.Client(trust_env=False) as client:
+            yield made(HubWorld(World(client, url, "")))
+    finally:
+        errors = stop(process)
+    assert errors == ""
 
 
 class Receiver:
