@@ -120,18 +120,18 @@ def _judge(
     """``settings``: those of the reference, by the name of the system."""
     began = time.monotonic()
     system = find(mutant.system)
-    world = reference.make_world(base_url, mutant=mutant.id)
-    states = system.states_url(world)
-    rules = None if whole else list(mutant.rules)
     part = "fuzz" if mutant.generated else "scenarios"
     suites = Suites(crew, time_limit)
-    job = Job(system.name, world, settings[system.name], states, seed, {"sweep": SWEEP}, rules, traffic=False)
-    suites.run([(part, job)])
-    if suites.stopped:
-        crew.stop()
+    for kind, rules in system.kinds(None if whole else mutant.rules):
+        world = reference.make_world(base_url, mutant=mutant.id, **kind.world)
+        states, own = system.states_url(world), {**settings[system.name], **kind.settings}
+        suites.run([(part, Job(system.name, world, own, states, seed, {"sweep": SWEEP}, rules, traffic=False))])
+        reference.drop_world(base_url, world)
+        if suites.stopped:
+            crew.stop()
+            break
     results = judge_rules(system.contract.register.values(), list(suites.checks.values()))
     failed = tuple(result.rule.id for result in results if result.status == "failed")
-    reference.drop_world(base_url, world)
     problem = "; ".join(suites.problems) or None
     return Verdict(mutant.id, mutant.title, mutant.rules, failed, problem, round(time.monotonic() - began, 3))
 

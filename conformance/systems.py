@@ -6,7 +6,7 @@ import base64
 import importlib
 import json
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -46,6 +46,19 @@ class Secret:
     """What is tried where the user gives none."""
 
 
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of target that some rules need to be shown by: where its settings and its world of the mock differ."""
+
+    rules: frozenset[str] = frozenset()
+    settings: Settings = field(default_factory=dict)
+    world: Mapping[str, Any] = field(default_factory=dict)
+
+
+USUAL = Kind()
+"""What shows every rule that no other kind is for."""
+
+
 @dataclass(frozen=True, eq=False)
 class System:
     """One API. ``name`` is its contract's, what a report calls it, and what its provider states are listed under."""
@@ -65,6 +78,8 @@ class System:
     """Into how many shares the self-check divides the scenarios."""
     lacking: Mapping[str, str] = field(default_factory=dict)
     """Why a service, by the parameter's name, can't be had for a target that has none."""
+    other_kinds: tuple[Kind, ...] = ()
+    """Further kinds of target that the self-check needs: no one build shows all rules."""
 
     @property
     def contract(self) -> Contract:
@@ -100,6 +115,14 @@ class System:
     def check_id(self, path: Path, name: str) -> str:
         """``lock.locks_for_60_seconds`` of ``test_lock.py`` and ``test_locks_for_60_seconds``, with its parameters."""
         return f"{self.prefix}{path.stem.removeprefix('test_')}.{name.removeprefix('test_')}"
+
+    def kinds(self, rules: Sequence[str] | None = None) -> list[tuple[Kind, list[str]]]:
+        """The kinds of target that these rules (all: None) need to be shown, each with its rules; none without any."""
+        ids = list(self.contract.register) if rules is None else [id_ for id_ in rules if id_ in self.contract.register]
+        apart = frozenset[str]().union(*(kind.rules for kind in self.other_kinds))
+        found = [(USUAL, [id_ for id_ in ids if id_ not in apart])]
+        found += [(kind, [id_ for id_ in ids if id_ in kind.rules]) for kind in self.other_kinds]
+        return [(kind, own) for kind, own in found if own]
 
     def states_url(self, base_url: str) -> str:
         """Where a world of the mock takes its provider states."""
@@ -168,6 +191,7 @@ AGENT_HUB = System(
     secrets=(_TOKEN, _TOKEN_B, _WEBHOOK_SECRET),
     made_up=_made_up_hub,
     prefix="hub.",
+    other_kinds=(Kind(frozenset({"HUB-WH-64"}), {"webhook_secret": None}, {"webhookSecret": None}),),
     lacking={"other": f"needs a second API key of the build; give one as {_TOKEN_B.variable} or {_TOKEN_B.option}"},
 )
 SYSTEMS = (RUNTIME_API, AGENT_HUB)

@@ -81,7 +81,7 @@ class Mutant:
     @property
     def system(self) -> str:
         """The API whose rules it breaks."""
-        return "agent-hub" if self.rules[0].startswith("HUB-") else "runtime-api"
+        return "agent-hub" if any(rule.startswith("HUB-") for rule in self.rules) else "runtime-api"
 
 
 def registry() -> dict[str, Mutant]:

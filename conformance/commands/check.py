@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -28,15 +28,12 @@ from conformance.commands.options import (
 from conformance.commands.running import Inconclusive, interruptible, run_checks
 from conformance.judging import Job
 from conformance.preflight import preflight
-from conformance.systems import AGENT_HUB, RUNTIME_API, SYSTEMS, System
+from conformance.systems import AGENT_HUB, RUNTIME_API, SYSTEMS, USUAL, Kind, System
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from openapi import Requirement
-
-Planned = tuple[System, str, tuple[int, int]]
-"""A part of a system's suite, and which share of its checks, of how many."""
 
 
 @click.group(invoke_without_command=True, short_help="Judge a build by the contract; without a target, the reference.")
@@ -63,35 +60,60 @@ def check(context: click.Context, /, mutant: str | None, **options: Any) -> None
             find(mutant)
         except ValueError as error:
             raise click.UsageError(f"--mutant: {error}") from None
-    side_by_side = options["workers"] != 1
-    parts = planned(rules, fuzz=not options["no_fuzz"], side_by_side=side_by_side)
+    plan = planned(rules, fuzz=not options["no_fuzz"], side_by_side=options["workers"] != 1)
     settings = {system: system.made_up() for system in SYSTEMS}
     with interruptible(), Crew() as crew:
-        crew.prepare((system.name, part) for system, part, _ in parts)  # they collect while the reference starts
+        # they collect while the reference starts
+        crew.prepare((item.system.name, item.part) for group in plan for item in group)
         with reference_served(reference.variables(settings.items()), mutant) as base_url:
-            jobs = []
-            for system, part, shard in parts:
-                world = reference.make_world(base_url)
-                job = job_for(system, world, settings[system], system.states_url(world), rules, options)
-                jobs.append((part, replace(job, shard=shard)))
+            groups = [[_served(item, base_url, settings[item.system], options) for item in group] for group in plan]
             target = {"kind": "reference", "baseUrl": base_url} | ({"mutant": mutant} if mutant else {})
-            run_checks(crew, jobs, rules, options, target, side_by_side=side_by_side)
+            run_checks(crew, groups, rules, options, target)
 
 
-def planned(rules: list[Requirement], *, fuzz: bool, side_by_side: bool) -> list[Planned]:
-    """What the self-check has to run for these rules: no part of a suite in which none of them has a check."""
-    plan: list[Planned] = []
+@dataclass(frozen=True)
+class Planned:
+    """What a child is to do in the self-check: a share of a part of a system's suite, for a target of a kind."""
+
+    system: System
+    part: str
+    kind: Kind
+    rules: list[str]
+    shard: tuple[int, int] = (0, 1)
+
+
+def planned(rules: list[Requirement], *, fuzz: bool, side_by_side: bool) -> list[list[Planned]]:
+    """What the self-check has to run for these rules, in groups, one after the other, each of them side by side.
+
+    No part of a suite is run in which none of the rules has a check.
+    """
+    first: list[Planned] = []
+    more: list[Planned] = []
     for system in SYSTEMS:
         listed = checks_by_rule([system])
-        kinds = {check.fuzz for rule in rules for check in listed.get(rule.id, ())}
-        shares = system.shares if side_by_side else 1
-        if False in kinds:
-            plan += [
-                (system, f"scenarios#{share + 1}" if share else "scenarios", (share, shares)) for share in range(shares)
-            ]
-        if True in kinds and fuzz:
-            plan.append((system, "fuzz", (0, 1)))
-    return plan
+        for kind, ids in system.kinds([rule.id for rule in rules]):
+            generate = {check.fuzz for id_ in ids for check in listed.get(id_, ())}
+            if False in generate and kind is USUAL and side_by_side:
+                first += [
+                    Planned(
+                        system, f"scenarios#{share + 1}" if share else "scenarios", kind, ids, (share, system.shares)
+                    )
+                    for share in range(system.shares)
+                ]
+            elif False in generate:
+                (first if kind is USUAL else more).append(Planned(system, "scenarios", kind, ids))
+            if True in generate and fuzz:
+                first.append(Planned(system, "fuzz", kind, ids))
+    groups = [first] if side_by_side else [[item] for item in first]
+    return [group for group in [*groups, *([item] for item in more)] if group]
+
+
+def _served(item: Planned, base_url: str, settings: dict[str, Any], options: dict[str, Any]) -> tuple[str, Job]:
+    """The job for what was planned, on a world of its own."""
+    system, kind = item.system, item.kind
+    world = reference.make_world(base_url, **kind.world)
+    job = job_for(system, world, {**settings, **kind.settings}, system.states_url(world), item.rules, options)
+    return item.part, replace(job, shard=item.shard)
 
 
 @contextlib.contextmanager
@@ -178,12 +200,12 @@ def judge_build(
     options["reports"] = reports(options["reports"])
     base_url = url("--base-url", base_url)
     states = url("--provider-states", provider_states) if provider_states else None
-    job = job_for(system, base_url, settings, states, rules, options)
+    job = job_for(system, base_url, settings, states, wanted(rules, options), options)
     target = {"kind": system.name, "baseUrl": base_url}
     part = "scenarios" if options["no_fuzz"] else "all"
     with interruptible(), Crew() as crew:
         problem = asyncio.run(preflight(system, base_url, settings))  # the job holds `settings`: it may add a key
-        run_checks(crew, [(part, job)], rules, options, target, side_by_side=False, problem=problem)
+        run_checks(crew, [[(part, job)]], rules, options, target, problem=problem)
 
 
 def job_for(
@@ -191,10 +213,10 @@ def job_for(
     base_url: str,
     settings: dict[str, Any],
     states: str | None,
-    rules: list[Requirement],
+    rules: list[str] | None,
     options: dict[str, Any],
 ) -> Job:
-    """What a child is to do; ``states`` is the provider-state endpoint, None without."""
+    """What a child is to do; ``states`` is the provider-state endpoint, None without; ``rules``: None for all."""
     return Job(
         system.name,
         base_url,
@@ -202,7 +224,7 @@ def job_for(
         states,
         options["seed"],
         timings(system, options["timing"]),
-        wanted(system, rules, options),
+        rules,
         traffic=bool(options["reports"]),
         fuzz_examples=options["fuzz_examples"],
     )

@@ -103,11 +103,9 @@ def selected(options: dict[str, Any], systems: Sequence[System]) -> list[Require
     return rules
 
 
-def wanted(system: System, rules: list[Requirement], options: dict[str, Any]) -> list[str] | None:
-    """Ids of a system's rules to be checked; None for all. At level ``seed`` decisions are checked, too."""
-    if not options["only"] and not options["skip"]:
-        return None
-    return [rule.id for rule in rules if rule.id in system.contract.register]
+def wanted(rules: list[Requirement], options: dict[str, Any]) -> list[str] | None:
+    """Ids of the rules to be checked; None for all. At level ``seed`` decisions are checked and reported, too."""
+    return [rule.id for rule in rules] if options["only"] or options["skip"] else None
 
 
 def stop_at(rules: list[Requirement], options: dict[str, Any]) -> list[str]:

@@ -47,23 +47,22 @@ def interruptible() -> Iterator[None]:
 
 def run_checks(
     crew: Crew,
-    jobs: Sequence[tuple[str, Job]],
+    groups: Sequence[Sequence[tuple[str, Job]]],
     rules: list[Requirement],
     options: dict[str, Any],
     target: dict[str, Any],
     *,
-    side_by_side: bool,
     problem: str | None = None,
 ) -> None:
     """Run, print, write reports; ends the process with the verdict's exit status.
 
-    ``jobs`` are by the parts of the suites; ``problem`` is why they are not even begun.
+    Jobs come with the part of the suite that takes them, in groups: those of a group side by side, each by a child of
+    its own. ``problem`` is why they are not even begun.
     """
     began = time.time()
     suites = Suites(crew, options["time_limit"], progress if sys.stderr.isatty() else None, stop_at(rules, options))
     if problem is not None:
         suites.problems.append(problem)
-    groups = [jobs] if side_by_side else [[job] for job in jobs]
     for group in groups if problem is None else []:
         suites.run(group)
         if suites.problems or suites.stopped:
@@ -72,7 +71,7 @@ def run_checks(
         click.echo("\r\033[K", nl=False, err=True)
     fuzz, level, seed = not options["no_fuzz"], options["level"], options["seed"]
     run = judge(suites, rules, target=target, level=level, seed=seed, began=began, fuzz=fuzz)
-    clean = redactor((find(job.system), job.settings) for _, job in jobs)
+    clean = redactor((find(job.system), job.settings) for group in groups for _, job in group)
     click.echo(render(run, clean), nl=False)
     for format_, path in options["reports"]:
         try:

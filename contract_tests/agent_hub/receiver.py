@@ -288,7 +288,8 @@ class Receiver:
         async def done() -> Any:
             return await work
 
-        future: Future[Any] = context.run(asyncio.run_coroutine_threadsafe, done(), self._loop)
+        own = context.copy()  # one context can't be entered by two deliveries at a time
+        future: Future[Any] = own.run(asyncio.run_coroutine_threadsafe, done(), self._loop)
         try:
             return future.result(READ_SECONDS)
         except Exception as error:

@@ -46,13 +46,10 @@ class Following:
         return self.given.clock.grace + 1
 
     async def tells(self, kind: str | Sequence[str], **fields: Any) -> Event:
-        """The next event is of ``kind``, and its data has these fields.
-
-        Passed over is a first report of nothing at all: whether null and no tool call differ, no rule says.
-        """
+        """The next event is of ``kind``, and its data has these fields; a progress of nothing is passed over."""
         kinds = (kind,) if isinstance(kind, str) else tuple(kind)
         event = await self.stream.next(within=self.within)
-        while event.event == "job.progress" and "job.progress" not in kinds and is_nothing(event):
+        while is_nothing(event):
             event = await self.stream.next(within=self.within)
         wanted = " or ".join(f"`{kind}`" for kind in kinds)
         expect(event.event in kinds, f"an event {wanted}", f"`{event.event}` with {event.text[:200]}", "event")
@@ -65,7 +62,7 @@ class Following:
         while True:
             event = await self.stream.until(kind, within=max(deadline - time.monotonic(), 0))
             data = fields_of(event)
-            if all(data.get(name) == value for name, value in fields.items()):
+            if not is_nothing(event) and all(data.get(name) == value for name, value in fields.items()):
                 return event
 
     async def ends(self) -> None:
@@ -134,8 +131,11 @@ def reported(event: Event) -> tuple[Any, ...] | None:
 
 
 def is_nothing(event: Event) -> bool:
-    """Whether an event tells a progress of nothing at all."""
-    return reported(event) == (0, 0, 0, 0, "")
+    """Whether it is a `job.progress` of nothing at all, as a heartbeat before the first report may make it.
+
+    Whether that is a change, after null, no rule says.
+    """
+    return event.event == "job.progress" and reported(event) == (0, 0, 0, 0, "")
 
 
 def judge_detail_of(event: Event, detail: Mapping[str, Any], *, stands: bool) -> None:

@@ -137,12 +137,6 @@ def raw_submission(api: HubApi, content: bytes | str, key: Any = UNSET) -> Call:
     return api.raw("POST", f"{BASE}/jobs", content=sent, headers=headers, envelope="HUB-SUB-06")
 
 
-def padded(body: Mapping[str, Any], size: int) -> bytes:
-    """A body of exactly so many bytes: the space before its end is made wider."""
-    text = json.dumps(body).encode()
-    return text[:-1] + b" " * (size - len(text)) + b"}"
-
-
 def compact(value: Any) -> bytes:
     """A JSON value as compact UTF-8 JSON with no unneeded escapes."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

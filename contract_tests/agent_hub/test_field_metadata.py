@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from contract_tests.agent_hub.client import item
+from contract_tests.agent_hub.client import describe, item
 from contract_tests.agent_hub.given import job_ids
 from contract_tests.agent_hub.submitting import (
     CHINESE,
@@ -19,6 +19,7 @@ from contract_tests.agent_hub.submitting import (
     raw_submission,
     text_of,
 )
+from contract_tests.calls import UNSET
 from contract_tests.checks import expect, requirement
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ ODD: dict[str, Any] = {
     "numbers as strings": ["1", "1.0", "true", "null", "2026-11-09T10:05:00Z", "2026-11-09"],
     "control signs": "\0\x01\x1f\x7f\u2028\ufeff",
     "accents": ["é", "e\u0301", "ﬁ"],
-    "deep": json.loads("[" * 60 + "]" * 60),
+    "deep": json.loads("[" * 30 + "]" * 30),
 }
 
 
@@ -94,6 +95,22 @@ async def test_the_text_of_metadata_means_nothing(api: HubApi, given: HubGiven) 
     came = (await given.detail(id_)).get("metadata")
     wanted = {"a": 100, "b": [1, 2.5], "中": "文/\U0001f642"}
     expect(same(came, wanted), f"metadata {json.dumps(wanted)}", json.dumps(came)[:300], "/data/metadata")
+
+
+@requirement("HUB-FIELD-22")
+@pytest.mark.parametrize("keyed", [False, True], ids=["without a key", "with a key"])
+async def test_very_deep_metadata_breaks_nothing(api: HubApi, given: HubGiven, keyed: bool) -> None:
+    """Lists in lists, 300 and 1000 levels: shown unchanged, or the submission is refused (4xx); never a 5xx."""
+    project = await a_place(given)
+    for levels in (300, 1000):
+        text = "[" * levels + "]" * levels
+        head = f'{{"items": [{{"kind": "ai", "projectId": "{project.id}", "prompt": "look", "metadata": '
+        answer = await raw_submission(api, f"{head}{text}}}]}}", given.unique("order") if keyed else UNSET).answers()
+        if answer.status >= 300:
+            expect(400 <= answer.status < 500, "a success or an error (4xx)", describe(answer.response))
+        else:
+            shown = (await api.job(job_ids(answer)[0]).succeeds(200)).response.text
+            expect(text in shown.replace(" ", ""), f"{levels} levels", shown[:200], "/data/metadata")
 
 
 @requirement("HUB-FIELD-53")

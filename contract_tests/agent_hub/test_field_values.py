@@ -128,37 +128,6 @@ async def test_there_are_4_attempts_unless_it_is_said(given: HubGiven, kind: str
     expect_fields(detail, {"maxAttempts": 4}, "/data")
 
 
-async def start_order(given: HubGiven, ids: list[str], seconds: float) -> list[Any]:
-    """The externalIds in the order in which their rounds began, when all are done, at the latest after ``seconds``."""
-    began = []
-    for id_ in ids:
-        detail = await given.until(id_, "done", seconds=seconds, rule="HUB-FIELD-17")
-        began.append((instant(detail, "startedAt"), detail.get("externalId")))
-    return [task for _, task in sorted(began, key=lambda one: one[0])]
-
-
-PRIORITIES = (0, -50, 7, 50, -1)
-
-
-@requirement("HUB-FIELD-17")
-@pytest.mark.parametrize("how", ["together", "one by one"])
-async def test_the_larger_priority_runs_first(given: HubGiven, how: str) -> None:
-    """Jobs that wait behind another one start in the order of their priorities, the largest first."""
-    project, task = await given.project(), given.unique("task")
-    await given.script(project, {"afterSeconds": 0.2, "result": "done"})
-    first = 3 + 10 * given.clock.margin
-    await given.script(project, {"afterSeconds": first, "result": "done"}, external_id=task)
-    await given.submitted(item(project, externalId=task))
-    tasks = {given.unique("task"): priority for priority in PRIORITIES}
-    items = [item(project, priority=priority, externalId=own) for own, priority in tasks.items()]
-    if how == "together":
-        ids = await given.submitted(*items)
-    else:
-        ids = [id_ for one in items for id_ in await given.submitted(one)]
-    order = [tasks.get(own) for own in await start_order(given, ids, first + SOON)]
-    expect(order == sorted(PRIORITIES, reverse=True), "50, 7, 0, -1, -50", str(order), "/data/startedAt")
-
-
 NO_WEB = ("ftp://127.0.0.1/x", "file:///etc/passwd", "javascript:alert(1)", "ws://127.0.0.1/x", "mailto:a@example.com")
 NO_URL = ("", "callback", "/callback", "//127.0.0.1/callback", "127.0.0.1:80/callback")
 

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from contract_tests.clock import Clock
 
 
+TOLD = {"job.state": "HUB-SSE-53", "job.progress": "HUB-SSE-06", "job.completed": "HUB-SSE-07"}
+"""The rule by which an event comes at all."""
+
+
 @requirement("HUB-SSE-01")
 async def test_events_of_a_job_are_a_stream(api: HubApi, given: HubGiven) -> None:
     """`GET /v1/jobs/{id}/events` of a job is 200 `text/event-stream`, and stays open while the job runs."""
@@ -105,7 +109,7 @@ async def test_every_event_has_id_name_and_data(api: HubApi, given: HubGiven, cl
         await clock.advance(end)
         with about("HUB-SSE-07", step="the end of a stream"):
             events = await stream.rest(within=given.clock.grace + 1)
-    expect(len(events) > 3, "the events of a job's life", str([event.event for event in events]))
+    expect(len(events) > 1, "the events of a job's life", str([event.event for event in events]))
     for event in events:
         expect(event.id is not None, "an id in each event", f"none in `{event.event}`", "id")
         expect(event.event.startswith("job."), "a name in each event", f"`{event.event}`", "event")
@@ -149,7 +153,9 @@ async def test_every_event_is_what_a_get_shows(given: HubGiven, clock: Clock) ->
         await judge_shown(given, follower.first)
         for seconds, kind, fields in steps:
             await clock.advance(seconds)
-            await judge_shown(given, await follower.until(kind, **fields))
+            with about(TOLD[kind], step=f"`{kind}`"):
+                event = await follower.until(kind, **fields)
+            await judge_shown(given, event)
 
 
 @requirement("HUB-SSE-57", "HUB-SSE-58")
@@ -172,7 +178,9 @@ async def test_a_final_failure_is_told_as_a_get_shows_it(given: HubGiven, clock:
     job = await scripted(given, {"afterSeconds": step, "result": "failed", "message": "it\nbroke: {}"})
     async with following(given, job) as follower:
         await clock.advance(step)
-        await judge_shown(given, await follower.until("job.failed"))
+        with about("HUB-SSE-08", step="a failure that is final"):
+            event = await follower.until("job.failed")
+        await judge_shown(given, event)
 
 
 @requirement("HUB-SSE-62", "HUB-SSE-63")

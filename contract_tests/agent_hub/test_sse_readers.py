@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from contract_tests.agent_hub.given import HubGiven
     from contract_tests.clock import Clock
 
-READERS = 8
-REPORTS = 64
-SPACING = 0.25
+READERS = 6
+REPORTS = 32
+SPACING = 0.5
 """Seconds between two reports where there are many; a ping falls due among them, at the same instant as one."""
 VANISHING = 30
 NEVER_READING = 3
-TEXT = 128 * 1024
+TEXT = 200 * 1024
 """Characters of an activity that fill what connections hold for a reader who never reads."""
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from contract_tests.agent_hub.client import describe, ids_of, item
 from contract_tests.agent_hub.given import job_ids
-from contract_tests.agent_hub.submitting import entries_of, listed, padded, raw_submission, text_of
+from contract_tests.agent_hub.submitting import entries_of, listed
 from contract_tests.calls import UNSET
 from contract_tests.checks import about, expect, expect_fields, is_integer, requirement
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from contract_tests.agent_hub.given import HubGiven
 
 MOST = 500
-MIB = 2**20
 
 
 def items_of(answer: HubAnswer, number: int) -> list[dict[str, Any]]:
@@ -186,12 +185,3 @@ async def test_500_items_are_accepted(api: HubApi, given: HubGiven) -> None:
     with about("HUB-BATCH-06", step="reading a batch"):
         summary = (await api.batch(batch).succeeds(200)).data
     expect_fields(summary, {"total": MOST}, "/data")
-
-
-@requirement("HUB-ERR-63", "HUB-SUB-52")
-async def test_bodies_of_20_mebibytes_are_accepted(api: HubApi, given: HubGiven) -> None:
-    """A submission of exactly 20 MiB, most of it white space, is 202."""
-    project = await given.project()
-    body = {"items": [item(project, prompt=text_of(100))]}
-    with about("HUB-ERR-63"):
-        await raw_submission(api, padded(body, 20 * MIB)).succeeds(202)

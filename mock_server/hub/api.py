@@ -59,6 +59,7 @@ class HubApi:
     async def submit(self, call: Call) -> Answer:
         """Queue jobs, all or none; no other request comes between the look-up of the key and the jobs (HUB-IDEM-62)."""
         hub, account = call.world.hub, call.caller
+        self.submissions.read(call.body)
         now = await hub.settle()
         raw = call.headers.get(b"idempotency-key")
         key = None if raw is None else raw.decode("latin-1")

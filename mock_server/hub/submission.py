@@ -13,7 +13,7 @@ import orjson
 from mock_server.calls import Refusal, Violation
 from mock_server.hub.entities import JOB, NODE, SUBMISSION
 from mock_server.judgement import compile_normaliser, refused
-from mock_server.violations import body_violations
+from mock_server.violations import body_violations, unreadable
 from openapi.schemas import to_json_schema
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Item = dict[str, Any]
 _EXACT = 2**53
+_DEEPEST = 200
+"""Levels of a body; what we write JSON with takes 254, and answers put some around what was sent."""
 
 
 class Submissions:
@@ -40,6 +42,17 @@ class Submissions:
             name: schema["default"] for name, schema in _resolved(contract, item["properties"]) if "default" in schema
         }
         self.most_bytes: int = item["properties"]["metadata"]["x-maxBytes"]
+
+    @staticmethod
+    def read(body: Any) -> None:
+        """Refuse a body that is nested too deeply to be answered, as one that the parser can't take."""
+        level = [body]
+        for _ in range(_DEEPEST):
+            level = [inner for one in level for inner in _inside(one)]
+            if not level:
+                return
+        what = f"the body is nested too deeply: more than {_DEEPEST} levels"
+        raise refused([unreadable("depth", f"at most {_DEEPEST} levels", None, what)])
 
     # Idempotency
 
@@ -177,6 +190,12 @@ def _resolved(contract: Contract, properties: Mapping[str, Any]) -> Iterator[tup
     for name, schema in properties.items():
         parts = [contract.resolve(part) for part in (schema, *schema.get("allOf", ()))]
         yield name, {key: value for part in reversed(parts) for key, value in part.items()}
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    """The objects and lists that stand directly in a value."""
+    held: Iterable[Any] = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return (one for one in held if isinstance(one, dict | list))
 
 
 def _without_defaults(schema: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import functools
 import secrets
 import ssl
@@ -10,7 +11,6 @@ import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import httpx
 import orjson
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from mock_server.store import Row
 
 BATCH = "batch.completed"
+_PREFIX = "whsec_"
+"""What begins a secret that is base64 (HUB-WH-63)."""
 _GRACE = 1.0
 """Real seconds that a delivery in flight gets before the clock is moved on."""
 _TRY = 1_500
@@ -59,12 +61,12 @@ class Webhooks:
     def allowed(self, url: str) -> bool:
         """Whether webhooks may go to a URL: http(s), to a loopback host or one that was named (HUB-WH-71)."""
         try:
-            parts = urlsplit(url)
-            host, _ = parts.hostname, parts.port
-        except ValueError:
+            parts = httpx.URL(url)  # as the client that delivers reads it: no other reading counts
+        except httpx.InvalidURL:
             return False
-        good = parts.scheme in ("http", "https") and bool(host)
-        return good and host is not None and (is_loopback(host) or host in self.hub.options.allowed_hosts)
+        host = parts.host.lower()
+        reachable = parts.scheme in ("http", "https") and (parts.port is None or parts.port < 2**16)
+        return reachable and (is_loopback(host) or host in self.hub.options.allowed_hosts)
 
     # Events
 
@@ -244,6 +246,8 @@ class Webhooks:
 def sound_secret(secret: str) -> bool:
     """Whether webhooks can be signed with a secret (HUB-WH-63)."""
     try:
+        if secret.startswith(_PREFIX):
+            base64.b64decode(secret.removeprefix(_PREFIX), validate=True)  # the library passes over what is none
         _signer(secret)
     except Exception:  # the library's own for an empty one, that of base64 for any other
         return False
@@ -251,7 +255,7 @@ def sound_secret(secret: str) -> bool:
 
 
 def _signer(secret: str) -> standardwebhooks.Webhook:
-    return standardwebhooks.Webhook(secret if secret.startswith("whsec_") else secret.encode())
+    return standardwebhooks.Webhook(secret if secret.startswith(_PREFIX) else secret.encode())
 
 
 _CLOSING: set[asyncio.Task[None]] = set()

@@ -85,7 +85,7 @@ async def served(name: str, key: str) -> str:
     mutants.registry = lambda: {name: mutant}
     clock = next((trait.clock for trait in traits if trait.clock), "manual")
     hidden = frozenset(state for trait in traits for state in trait.without)
-    worlds = Worlds(Options(key, clock, name, hidden))
+    worlds = Worlds(Options(key, clock=clock, mutant=name, without_states=hidden))
     guard = Guard(frozenset({"127.0.0.1"}), None)
     style = next((trait.style for trait in traits if trait.style), Style())
     front = Front(rewriting(Server(worlds, guard), traits), style)

@@ -42,13 +42,26 @@ def test_without_filters_the_rules_of_both_registers_are_asked_for():
         *openapi.load("runtime-api").register,
         *openapi.load("agent-hub").register,
     ]
-    assert options.wanted(AGENT_HUB, rules, BOTH) is None
-    both = [(RUNTIME_API, "scenarios", (0, 2)), (RUNTIME_API, "scenarios#2", (1, 2)), (RUNTIME_API, "fuzz", (0, 1))]
-    plan = planned(rules, fuzz=True, side_by_side=True)
-    assert plan[:3] == both
-    assert {system for system, _, _ in plan[3:]} == {AGENT_HUB}
-    assert "fuzz" not in [part for _, part, _ in planned(rules, fuzz=False, side_by_side=True)]
-    assert [share for _, _, share in planned(rules, fuzz=False, side_by_side=False)] == [(0, 1), (0, 1)]
+    assert options.wanted(rules, BOTH) is None
+    [together, *apart] = planned(rules, fuzz=True, side_by_side=True)
+    assert [(item.system, item.part, item.shard) for item in together[:3]] == [
+        (RUNTIME_API, "scenarios", (0, 2)),
+        (RUNTIME_API, "scenarios#2", (1, 2)),
+        (RUNTIME_API, "fuzz", (0, 1)),
+    ]
+    assert {item.system for item in together[3:]} == {AGENT_HUB}
+    assert [[(item.system, item.part, item.rules) for item in group] for group in apart] == [
+        [(AGENT_HUB, "scenarios", ["HUB-WH-64"])]
+    ]
+    assert all("HUB-WH-64" not in item.rules for item in together)
+
+
+def test_one_after_the_other_where_no_more_children_are_wanted():
+    rules = options.selected(BOTH, SYSTEMS)
+    groups = planned(rules, fuzz=False, side_by_side=False)
+    assert [[(item.system, item.part, item.shard) for item in group] for group in groups] == [
+        [(system, "scenarios", (0, 1))] for system in (RUNTIME_API, AGENT_HUB, AGENT_HUB)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -65,11 +78,10 @@ def test_without_filters_the_rules_of_both_registers_are_asked_for():
 def test_only_the_suites_that_are_needed_are_run(only, skip, systems):
     chosen = {"only": only, "skip": skip}
     rules = options.selected(chosen, SYSTEMS)
-    plan = planned(rules, fuzz=True, side_by_side=True)
-    assert list(dict.fromkeys(system for system, _, _ in plan)) == systems
-    wanted = [options.wanted(system, rules, chosen) for system in systems]
-    assert [id_ for part in wanted for id_ in part] == [rule.id for rule in rules]
-    assert all(id_ in system.contract.register for system, part in zip(systems, wanted, strict=True) for id_ in part)
+    plan = [item for group in planned(rules, fuzz=True, side_by_side=True) for item in group]
+    assert list(dict.fromkeys(item.system for item in plan)) == systems
+    assert {id_ for item in plan for id_ in item.rules} == {rule.id for rule in rules}
+    assert all(id_ in item.system.contract.register for item in plan for id_ in item.rules)
 
 
 @pytest.mark.parametrize(
@@ -78,11 +90,13 @@ def test_only_the_suites_that_are_needed_are_run(only, skip, systems):
         ("RT-LOCK-13", ["scenarios", "scenarios#2"]),
         ("RT-LOCK-04", ["scenarios", "scenarios#2", "fuzz"]),
         ("HUB-AUTH-50", ["scenarios"]),
+        ("HUB-WH-64", ["scenarios"]),
+        ("RT-POLL-04", []),
     ],
 )
 def test_only_the_parts_of_a_suite_that_are_needed_are_run(rule, parts):
     rules = options.selected({**BOTH, "only": (rule,)}, SYSTEMS)
-    assert [part for _, part, _ in planned(rules, fuzz=True, side_by_side=True)] == parts
+    assert [item.part for group in planned(rules, fuzz=True, side_by_side=True) for item in group] == parts
 
 
 @pytest.mark.parametrize(
@@ -328,10 +342,15 @@ def test_states_of_the_other_system_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("rule", "place"), [("HUB-AUTH-50", ("agent-hub", "scenarios")), ("RT-LOCK-13", ("runtime-api", "scenarios"))]
+    ("rule", "place", "world"),
+    [
+        ("HUB-AUTH-50", ("agent-hub", "scenarios"), {}),
+        ("HUB-WH-64", ("agent-hub", "scenarios"), {"webhookSecret": None}),
+        ("RT-LOCK-13", ("runtime-api", "scenarios"), {}),
+    ],
 )
-def test_a_fault_is_judged_by_the_suite_of_the_system_whose_rules_it_names(monkeypatch, rule, place):
-    sent = []
+def test_a_fault_is_judged_by_the_suite_of_the_system_whose_rules_it_names(monkeypatch, rule, place, world):
+    sent, made = [], []
 
     class Told:
         """A crew that finds nothing."""
@@ -343,12 +362,13 @@ def test_a_fault_is_judged_by_the_suite_of_the_system_whose_rules_it_names(monke
         def next(self, _):
             return self, {"event": "end"}
 
-    monkeypatch.setattr(reference, "make_world", lambda base_url, **options: f"{base_url}/w")
+    monkeypatch.setattr(reference, "make_world", lambda base_url, **options: made.append(options) or f"{base_url}/w")
     monkeypatch.setattr(reference, "drop_world", lambda *_: None)
     fault = Mutant("a.fault", "A fault", (rule,))
     settings = {system.name: system.made_up() for system in SYSTEMS}
     verdict = mutation._judge(fault, Told(), "http://m", settings, whole=False, seed=1, time_limit=5)
     assert sent == [(*place, f"http://m/w/__control__/provider-states/{place[0]}", [rule])]
+    assert made == [{"mutant": "a.fault", **world}]
     assert (verdict.failed, verdict.problem) == ((), None)
 
 

@@ -152,3 +152,17 @@ def test_a_connection_that_breaks_is_not_the_end():
             await stream.ends()
 
     follow(check)
+
+
+def test_the_rest_is_all_that_was_not_taken():
+    async def check(played, stream):
+        for number in (1, 2, 3):
+            played.tell("job.progress", number)
+        await stream.next()
+        with pytest.raises(CheckFailed, match="it is open"):
+            await stream.rest(SHORT)
+        played.end()
+        assert [event.id for event in await stream.rest()] == ["2", "3"]
+        await stream.ends()
+
+    follow(check)

@@ -253,6 +253,20 @@ def test_a_script_can_cut_the_connection_and_hold_an_answer_back():
     receive(check)
 
 
+def test_many_deliveries_of_one_hook_are_read_back_side_by_side():
+    async def check(receiver):
+        async def read(delivery):
+            await asyncio.sleep(0.001)
+            return delivery.number
+
+        hook = receiver.hook(read_back=read)
+        statuses = await asyncio.gather(*(called(hook.url) for _ in range(60)))
+        assert {status for status, _ in statuses} == {200}
+        assert sorted(answered.read for answered in hook.answered) == list(range(1, 61))
+
+    receive(check)
+
+
 def test_the_end_of_the_receiver_releases_what_it_holds():
     held = []
 

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import threading
+import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
+import httpx
+from mock_world import World, start, stop
+
 if TYPE_CHECKING:
-    import httpx
-    from mock_world import World
+    from collections.abc import Iterator
 
 TOKEN = "zqa_live_test"
 STATES = "/__control__/provider-states/agent-hub"
+AT_ONCE = [{"afterSeconds": 0}]
+"""Attempts that are done as they start."""
 
 
 @dataclass
@@ -57,10 +63,32 @@ class HubWorld:
         return [self.job(id_)["status"] for id_ in ids]
 
 
-class Receiver:
-    """A webhook receiver of a test's own; ``answers`` are the statuses it gives, the last one again and again."""
+def made(hub: HubWorld) -> HubWorld:
+    """The hub with a node whose project's jobs are done as they start."""
+    hub.state("node", nodeId="node-1", projects=["proj"])
+    hub.state("outcome", projectId="proj", attempts=AT_ONCE)
+    return hub
 
-    def __init__(self, *answers: int) -> None:
+
+@contextmanager
+def served(*options: str) -> Iterator[HubWorld]:
+    """The hub of a server of its own, which writes nothing on standard error."""
+    process, url = start("--clock", "manual", *options)
+    try:
+        with httpx.Client(trust_env=False) as client:
+            yield made(HubWorld(World(client, url, "")))
+    finally:
+        errors = stop(process)
+    assert errors == ""
+
+
+class Receiver:
+    """A webhook receiver of a test's own; ``answers`` are the statuses it gives, the last one again and again.
+
+    Each comes after ``delay`` real seconds; ``location`` is where they point.
+    """
+
+    def __init__(self, *answers: int, delay: float = 0, location: str | None = None) -> None:
         self.got: list[tuple[dict[str, str], bytes]] = []
         self.came = threading.Condition()
         outer, left = self, list(answers or (200,))
@@ -69,7 +97,10 @@ class Receiver:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["content-length"]))
                 status = left.pop(0) if len(left) > 1 else left[0]
+                time.sleep(delay)
                 self.send_response(status)
+                if location is not None:
+                    self.send_header("location", location)
                 self.send_header("content-length", "0")
                 self.end_headers()
                 with outer.came:
