@@ -233,8 +233,6 @@ async def test_a_waiting_job_is_cancelled(api: HubApi, given: HubGiven) -> None:
 async def test_the_reason_that_a_cancelled_job_keeps(api: HubApi, given: HubGiven, state: str) -> None:
     """`failure.lastError` is the message of the last attempt that failed, null where none did."""
     again = state.endswith("again")
-    if again:
-        given.clock.needs_advance()
     second = ends(600) if state == "running again" else fails(message="reason 2")
     first = {"queued": fails(5), "running": ends(600)}.get(state, fails(message="reason 1"))
     project = await given.project()

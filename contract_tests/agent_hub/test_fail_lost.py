@@ -121,7 +121,6 @@ async def test_a_node_that_is_back_in_time_goes_on(given: HubGiven) -> None:
 @requirement("HUB-FAIL-51")
 async def test_silences_are_not_added(given: HubGiven) -> None:
     """Two silences, each shorter than 30 s, together longer: the job goes on; the third, of 30 s, loses it."""
-    given.clock.needs_advance()
     node_lost = given.timing.node_lost
     async with Started(given) as start:
         [job] = await side_by_side(given, ends(600))

@@ -87,8 +87,12 @@ async def test_a_job_is_never_moved(given: HubGiven) -> None:
     async with Started(given) as other:
         free = await given.job(there, nodeId=there.node.id)
     await other.reach(given.timing.node_lost + 5)
-    await becomes(given, free, "done")
-    expect_fields(await given.detail(job), {"nodeId": here.node.id, "status": "queued"}, "/data")
+    with about("HUB-BATCH-11", step="a job of a project that is free"):
+        await becomes(given, free, "done")
+    detail = await given.detail(job)
+    expect_fields(detail, {"nodeId": here.node.id}, "/data")
+    with about("HUB-NODE-06", step="a job whose node is away"):
+        expect_fields(detail, {"status": "queued"}, "/data")
 
 
 @requirement("HUB-NODE-04")
@@ -110,7 +114,9 @@ async def test_a_lost_job_stays_with_its_node(given: HubGiven, clock: Clock) -> 
     async with Since(given) as back:
         await given.online(here.node)
     await back.reach(1)
-    await becomes(given, job, "done", nodeId=here.node.id)
+    with about("HUB-NODE-08", step="a job whose node is back"):
+        detail = await becomes(given, job, "done")
+    expect_fields(detail, {"nodeId": here.node.id}, "/data")
 
 
 @requirement("HUB-NODE-05")

@@ -203,9 +203,8 @@ async def test_the_oldest_runs_first(given: HubGiven, priority: int) -> None:
 
 
 @requirement("HUB-NODE-54")
-async def test_a_retry_keeps_its_place(given: HubGiven, clock: Clock) -> None:
+async def test_a_retry_keeps_its_place(given: HubGiven) -> None:
     """A job that comes back for its second attempt is older than those that came meanwhile: it runs before them."""
-    clock.needs_advance()
     project, backoff = await given.project(), given.timing.backoff[0]
     async with Started(given) as start:
         old = await given.job(project, **await scripted(given, project, fails(), ends(600)))
@@ -222,9 +221,8 @@ async def test_a_retry_keeps_its_place(given: HubGiven, clock: Clock) -> None:
 
 
 @requirement("HUB-NODE-54")
-async def test_a_retry_by_hand_goes_to_the_end(api: HubApi, given: HubGiven, clock: Clock) -> None:
+async def test_a_retry_by_hand_goes_to_the_end(api: HubApi, given: HubGiven) -> None:
     """A job that is retried by hand is queued now: those that were queued before run before it."""
-    clock.needs_advance()
     project = await given.project()
     async with Started(given) as start:
         old = await given.job(project, **await scripted(given, project, fails(type="engine_error"), ends(600)))
