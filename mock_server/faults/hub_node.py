@@ -129,6 +129,7 @@ class OneByOne(Submissions):
         made: list[Row] = []
         for row in rows:
             made += await super().create(hub, [row])
+            await hub.done()
         return made
 
 
