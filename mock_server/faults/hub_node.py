@@ -98,6 +98,17 @@ class PicksOne(Submissions):
         return await super().place(hub, listed)
 
 
+class OnePlace(Submissions):
+    """Takes the projects of one id for one, which is where the first node has it."""
+
+    async def place(self, hub: Any, items: Iterable[Any]) -> list[str]:
+        listed = list(items)
+        placed = await super().place(hub, listed)
+        nodes = await hub.store.rows(NODE)
+        first = {project: node["id"] for node in reversed(nodes) for project in node["projects"]}
+        return [first.get(item["projectId"], node) for item, node in zip(listed, placed, strict=True)]
+
+
 class OnlineOnly(Submissions):
     """Takes a project for clear where one of its nodes alone is online."""
 
@@ -129,7 +140,7 @@ class OneByOne(Submissions):
         made: list[Row] = []
         for row in rows:
             made += await super().create(hub, [row])
-            await hub.settle()
+            await hub.done()
         return made
 
 
@@ -352,6 +363,12 @@ FAULTS = (
         "the jobs of a request come one by one",
         ("HUB-NODE-55",),
         parts=part(submissions=OneByOne),
+    ),
+    Mutant(
+        "hub-node.one-place",
+        "projects of one id on two nodes are one",
+        ("HUB-NODE-03",),
+        parts=part(submissions=OnePlace),
     ),
     Mutant("hub-node.too-eager", "a round starts before `queuedAt`", ("HUB-NODE-56",), parts=part(scheduler=TooEager)),
     Mutant(
