@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import copy
 import json
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from contract_tests.client import BASE, JOB_TYPES, KEY_HEADER
-from contract_tests.runtime_api.fuzz.generation import INSTANCE, NOTHING
+from contract_tests.fuzz.awkward import (
+    HARD_TEXTS,
+    HARD_VALUES,
+    MEDIA,
+    PLAIN_TEXTS,
+    PLAIN_VALUES,
+    RAW,
+    spoilt,
+    spoilt_somewhere,
+    written,
+)
+from contract_tests.fuzz.generation import NOTHING
+from contract_tests.fuzz.trials import Step
+from contract_tests.runtime_api.fuzz.generation import INSTANCE
 from contract_tests.runtime_api.fuzz.situations import HOLDER, OTHER, STORED_HASH
-from contract_tests.runtime_api.fuzz.trials import Step
 from contract_tests.transport import Request
 
 if TYPE_CHECKING:
     from random import Random
 
-    from contract_tests.runtime_api.fuzz.generation import Case
+    from contract_tests.fuzz.generation import Case
     from contract_tests.runtime_api.fuzz.situations import Job
 
 VERSIONS = ("analysis_output_v1", "quiz_output_v1", "flashcard_output_v1")
@@ -34,24 +45,8 @@ _PATHS = {
     "resolveCredential": f"{BASE}/model-credentials/resolve",
     "submitInvocationLogs": f"{BASE}/invocation-logs",
 }
-_RAW = "as-it-is:"
-PLAIN_TEXTS = ("🦀 ок", "\u202e\u0301", "'; drop table jobs; --", "__proto__")
-"""Texts like any other, that one layer or another of a build may trip over."""
-HARD_TEXTS = ("\u0000", "\ud800", "x" * 70_000)
-"""Texts that not every build can keep: refusing them is no fault, falling over them is."""
-PLAIN_VALUES: tuple[Any, ...] = (-0.0, {"": {"": ""}}, {"__proto__": {"constructor": None}}, [[[]]])
-HARD_VALUES: tuple[Any, ...] = (2**64, 1e308, _RAW + "1e400", _RAW + "9" * 400, _RAW + "[" * 300 + "]" * 300)
-"""Numbers beyond doubles and deep nesting; what stands behind the mark is sent as it is."""
 LARGE = 1_200_000
 JSON = "application/json"
-_MEDIA = (
-    "text/plain",
-    "application/x-www-form-urlencoded",
-    "application/octet-stream",
-    "multipart/form-data; boundary=b",
-)
-
-
 _TEXTS = {
     "failJob": ("errorMessage", "rawError"),
     "submitInvocationLogs": ("traceId", "errorMessage", "model", "promptName"),
@@ -83,38 +78,39 @@ class Composer:
     def __init__(self, key: str, random: Random) -> None:
         self.key, self.random = key, random
 
-    def valid(self, case: Case, job: Job, often: float = 0.75, **fixed: Any) -> Step:
+    def valid(self, case: Case, job: Job, often: float = 0.75, **fixed: Any) -> Step[Job]:
         """A valid case for the job: ``often`` its own Runtime, versions, credential and hash, now and then others.
 
         ``fixed``: properties of the body that are to be so.
         """
-        other_id = case.path_id if case.path_id and self.random.random() < (1 - often) / 3 else None
+        other_id = case.path.get("jobId") or None
+        other_id = other_id if other_id and self.random.random() < (1 - often) / 3 else None
         body = copy.deepcopy(case.body)
         if isinstance(body, dict):
             self.steer(case.operation_id, body, job, often=often)
             body |= fixed
-        header = case.instance or HOLDER
-        if self.random.random() < (1 + often) / 2 or not case.instance:
+        header = case.headers.get(INSTANCE) or HOLDER
+        if self.random.random() < (1 + often) / 2 or not case.headers.get(INSTANCE):
             header = self._owner(job, often)
         return self.step(case.operation_id, job, header, body, id_=other_id)
 
-    def unknown(self, case: Case, job: Job) -> Step:
+    def unknown(self, case: Case, job: Job) -> Step[Job]:
         """A valid case for a job that does not exist."""
         if case.operation_id == "resolveCredential":
             return self.valid(case, job, 1, jobId=f"no-{job.ref.id}"[:128])
         return replace_path(self.valid(case, job, 1), case.operation_id, encoded(f"no-{job.ref.id}"[:128]))
 
-    def invalid(self, case: Case, job: Job, plain: Any) -> Step:
+    def invalid(self, case: Case, job: Job, plain: Any) -> Step[Job]:
         """An invalid case for the job, all else being right; ``plain`` is a valid body of the operation."""
         holder = job.holder or HOLDER
         body = copy.deepcopy(case.body if case.part == "body" else plain)
         if isinstance(body, dict):
             self.steer(case.operation_id, body, job, often=1)
-        header = case.instance if case.part == "header" else holder
-        id_ = case.path_id if case.part == "path" else None
+        header = case.headers.get(INSTANCE) if case.part == "header" else holder
+        id_ = case.path.get("jobId") if case.part == "path" else None
         return self.step(case.operation_id, job, header, body, id_=id_, media=case.content_type or JSON)
 
-    def broken(self, operation_id: str, job: Job, plain: Any, count: int) -> list[Step]:
+    def broken(self, operation_id: str, job: Job, plain: Any, count: int) -> list[Step[Job]]:
         """Requests that are broken below the schema: no JSON, no UTF-8, another media type, no key, no instance id."""
         holder, random = job.holder or HOLDER, self.random
         steps = [
@@ -130,29 +126,18 @@ class Composer:
         body = copy.deepcopy(plain)
         self.steer(operation_id, body, job, often=1)
         text = json.dumps(body, ensure_ascii=False).encode()
-        steps += [self.step(operation_id, job, holder, body, media=media) for media in (*_MEDIA, None)]
-        steps += [self.step(operation_id, job, holder, spoilt) for spoilt in _spoilt(text)]
-        for _ in range(count):
-            at = random.randrange(len(text))
-            spoilt = random.choice(
-                (
-                    text[:at],
-                    text[:at] + bytes([random.randrange(128, 256)]) + text[at:],
-                    text[:at]
-                    + random.choice((b"{", b"}", b"]", b",", b":", b'"', b"\\", b"\x00", b"//"))
-                    + text[at + 1 :],
-                )
-            )
-            steps.append(self.step(operation_id, job, holder, spoilt))
+        steps += [self.step(operation_id, job, holder, body, media=media) for media in (*MEDIA, None)]
+        steps += [self.step(operation_id, job, holder, less) for less in spoilt(text)]
+        steps += [self.step(operation_id, job, holder, spoilt_somewhere(text, random)) for _ in range(count)]
         return steps
 
-    def awkward(self, case: Case, job: Job, value: Any) -> Step:
+    def awkward(self, case: Case, job: Job, value: Any) -> Step[Job]:
         """A valid case with a value that is hard to take, wherever that may stand."""
         body = copy.deepcopy(case.body)
         self.steer(case.operation_id, body, job, often=1)
         logs = case.operation_id == "submitInvocationLogs"
         where: dict[str, Any] = body["logs"][0] if logs else body
-        text = isinstance(value, str) and not value.startswith(_RAW)
+        text = isinstance(value, str) and not value.startswith(RAW)
         for name in _TEXTS.get(case.operation_id, ()) if text else ():
             where[name] = value
         if text and case.operation_id in ("lockJob", "pollJobs"):
@@ -163,11 +148,10 @@ class Composer:
         if not logs:
             body["more"] = value
         tolerant = value in HARD_TEXTS if text else value in HARD_VALUES
-        content = json.dumps(body, ensure_ascii=not tolerant).encode("utf-8", "backslashreplace")
-        content = re.sub(b'"' + _RAW.encode() + b'([^"]*)"', rb"\1", content)
+        content = written(body, escaped=not tolerant)
         return self.step(case.operation_id, job, job.holder or HOLDER, content, tolerant=tolerant)
 
-    def large(self, case: Case, job: Job) -> Step:
+    def large(self, case: Case, job: Job) -> Step[Job]:
         """A valid case with more than a mebibyte of blanks: kept, or refused as too large."""
         body = copy.deepcopy(case.body)
         self.steer(case.operation_id, body, job, often=1)
@@ -255,7 +239,7 @@ class Composer:
         media: str | None = JSON,
         key: str | None = "",
         tolerant: bool = False,
-    ) -> Step:
+    ) -> Step[Job]:
         """A request as it is sent. ``key``: None sends none, "" the right one; ``media``: None sends none."""
         headers: dict[str, str] = {}
         if key is not None:
@@ -278,14 +262,9 @@ class Composer:
         )
 
 
-def replace_path(step: Step, operation_id: str, id_: str) -> Step:
+def replace_path(step: Step[Job], operation_id: str, id_: str) -> Step[Job]:
     """The step for another id in the path."""
     return replace(step, request=replace(step.request, path=path_of(operation_id, id_)))
 
 
 _MODES = ("platform_key", "user_deepseek_key")
-
-
-def _spoilt(text: bytes) -> list[bytes]:
-    """Bodies that are no JSON, made of one that is."""
-    return [b"", b" ", b"{}x", text + b"}", text[:-1], text.replace(b":", b"=", 1), b"\xff" + text]

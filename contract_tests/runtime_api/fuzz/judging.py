@@ -4,73 +4,34 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-import jsonschema_rs
-
-import openapi
-from contract_tests.checks import CheckFailed, expect
+from contract_tests.checks import expect
 from contract_tests.client import KEY_HEADER, Answer, describe, judge_error_shape
+from contract_tests.fuzz import judging as shared
+from contract_tests.fuzz.judging import JSON_MEDIA, Expected, escaped, refused
 from contract_tests.runtime_api.fuzz.generation import INSTANCE
-from openapi.schemas import to_json_schema
+from contract_tests.runtime_api.fuzz.situations import Job
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterator
 
+    from contract_tests.fuzz.trials import Step
     from contract_tests.transport import Request, Response
-    from openapi.contract import Operation
 
 LONGEST_ID = 128
-BODY_BYTES = 1048576
 _PATH_ID = re.compile(r"/jobs/([^/]*)/(?:lock|heartbeat|snapshot|result|fail)$")
-_JSON_MEDIA = re.compile(r'application/json\s*(;\s*charset\s*=\s*"?utf-?8"?\s*)?', re.IGNORECASE)
 NO_REFUSAL_OF_FORM = frozenset({400, 401, 405, 413, 415})
 """What a valid request is never answered, but for a rule of the operation's own."""
 
 
-@dataclass
-class Finding:
-    """What is wrong with an answer; two of the same kind are the same fault."""
-
-    kind: str
-    failure: CheckFailed
-
-
-@dataclass(frozen=True)
-class Expected:
-    """What a request is to be answered: ``statuses`` where it is invalid, None where the operation itself decides."""
-
-    statuses: frozenset[int] | None = None
-    codes: frozenset[str] = frozenset()
-    places: tuple[str, ...] = ()
-    """JSON Pointers of the body, or header names, that are wrong."""
-
-
-def _refused(status: int, *codes: str, places: Iterable[str] = ()) -> Expected:
-    return Expected(frozenset({status}), frozenset(codes), tuple(places))
-
-
-class Described:
+class Described(shared.Described):
     """An operation as the specification describes it, with compiled schemas."""
 
     def __init__(self, operation_id: str) -> None:
-        self.contract = openapi.load("runtime-api")
-        self.operation: Operation = self.contract.operations[operation_id]
-        self.responses = {
-            status: self.contract.resolve(self.operation.document["responses"][str(status)])
-            for status in self.operation.statuses
-        }
-        self.codes = {status: tuple(item.get("x-error-codes", ())) for status, item in self.responses.items()}
-
-    @cached_property
-    def body(self) -> Any:
-        """The validator of request bodies; None where there are none."""
-        if "requestBody" not in self.operation.document:
-            return None
-        return self._validator(self.operation.document["requestBody"])
+        super().__init__("runtime-api", operation_id)
 
     @cached_property
     def forbidden(self) -> frozenset[str]:
@@ -81,50 +42,34 @@ class Described:
         names = self.contract.resolve(schema).get("x-forbidden-names", ())
         return frozenset(name.lower() for name in names)
 
-    @cached_property
-    def answers(self) -> Mapping[int, Any]:
-        """The validators of answers by status; None where the body is empty."""
-        return {
-            status: self._validator(response) if "content" in response else None
-            for status, response in self.responses.items()
-        }
-
-    def _validator(self, described: Mapping[str, Any]) -> Any:
-        schema = to_json_schema(described["content"]["application/json"]["schema"], self.contract.document)
-        return jsonschema_rs.Draft202012Validator(schema, validate_formats=True)
-
     def expects(self, request: Request, key: str) -> Expected:
         """What the request is to be answered by its form, in the order in which a request is judged."""
         if request.headers.get(KEY_HEADER) != key:
-            return _refused(401, "UNAUTHORIZED")
+            return refused(401, "UNAUTHORIZED")
         found = _PATH_ID.search(request.path)
         if found is not None and not _can_be_an_id(found.group(1)):
-            return _refused(404, "JOB_NOT_FOUND", "NOT_FOUND")
+            return refused(404, "JOB_NOT_FOUND", "NOT_FOUND")
         instance = request.headers.get(INSTANCE, "").strip()
         if not 1 <= len(instance) <= LONGEST_ID:
-            return _refused(400, "INVALID_REQUEST", places=[INSTANCE])
+            return refused(400, "INVALID_REQUEST", places=[INSTANCE])
         if self.body is None:
             return Expected()
         media = request.headers.get("content-type")
-        if (request.content or media is not None) and not (media and _JSON_MEDIA.fullmatch(media.strip())):
-            return _refused(415, "UNSUPPORTED_MEDIA_TYPE")
+        if (request.content or media is not None) and not (media and JSON_MEDIA.fullmatch(media.strip())):
+            return refused(415, "UNSUPPORTED_MEDIA_TYPE")
         return self._expects_of_body(request.content)
 
     def _expects_of_body(self, content: bytes) -> Expected:
         try:
-            body = json.loads(content.decode(), parse_constant=_no_constant)
+            body = shared.parsed(content)
         except (ValueError, RecursionError):
-            return _refused(400, "INVALID_REQUEST")
+            return refused(400, "INVALID_REQUEST")
         try:
-            places = [place for error in self.body.iter_errors(body) for place in _places(error)]
+            places = [place for error in self.body.iter_errors(body) for place in shared.places(error)]
         except ValueError:  # nested too deeply to be shown what is wrong with it
-            return _refused(400, "INVALID_REQUEST")
+            return refused(400, "INVALID_REQUEST")
         places += _holding(body, self.forbidden) if self.forbidden else []
-        return _refused(400, "INVALID_REQUEST", places=places) if places else Expected()
-
-
-def _no_constant(text: str) -> Any:
-    raise ValueError(text)
+        return refused(400, "INVALID_REQUEST", places=places) if places else Expected()
 
 
 def _can_be_an_id(text: str) -> bool:
@@ -134,73 +79,47 @@ def _can_be_an_id(text: str) -> bool:
         return False
 
 
-def _places(error: Any) -> list[str]:
-    """Where an error may be said to be: the object that lacks a property, or the property."""
-    pointer = "".join(f"/{_escaped(str(token))}" for token in error.instance_path)
-    return [f"{pointer}/{_escaped(error.kind.property)}"] if error.kind.name == "required" else [pointer]
-
-
-def _escaped(token: str) -> str:
-    return token.replace("~", "~0").replace("/", "~1")
-
-
 def _holding(value: Any, names: frozenset[str], at: str = "") -> list[str]:
     if isinstance(value, dict):
-        own = [f"{at}/{_escaped(name)}" for name in value if name.lower() in names]
-        return own + [
-            place for name, item in value.items() for place in _holding(item, names, f"{at}/{_escaped(name)}")
-        ]
+        own = [f"{at}/{escaped(name)}" for name in value if name.lower() in names]
+        return own + [place for name, item in value.items() for place in _holding(item, names, f"{at}/{escaped(name)}")]
     if isinstance(value, list):
         return [place for i, item in enumerate(value) for place in _holding(item, names, f"{at}/{i}")]
     return []
 
 
-class Judge:
+class Judge(shared.Judge[Job]):
     """Judges answers. ``exact``: statuses and codes are to be those of the specification, else any 4xx will do."""
 
     def __init__(self, key: str, *, exact: bool) -> None:
-        self.key, self.exact = key, exact
+        super().__init__(key, exact=exact)
         self.secrets: set[str] = set()
         """Model keys that a resolve has handed out, or that a provider state has made."""
-        self._operations: dict[str, Described] = {}
 
-    def of(self, operation_id: str) -> Described:
+    def described(self, operation_id: str) -> Described:
         """The operation's description."""
-        if operation_id not in self._operations:
-            self._operations[operation_id] = Described(operation_id)
-        return self._operations[operation_id]
+        return Described(operation_id)
 
-    def finding(self, operation_id: str, request: Request, response: Response, *, tolerant: bool) -> Finding | None:
-        """What is wrong; ``tolerant``: 400 will do, a build may be unable to keep it (a number beyond doubles)."""
-        described = self.of(operation_id)
-        expected = described.expects(request, self.key)
-        judges: tuple[tuple[str, Callable[[], None]], ...] = (
-            ("5xx", lambda: _no_server_error(response)),
-            ("status", lambda: self._status(described, expected, response, tolerant=tolerant)),
-            ("shape", lambda: _shape(response)),
-            ("body", lambda: _body(described, response)),
-            ("details", lambda: _details(expected, response) if self.exact else None),
-            ("secret", lambda: self._secrets(operation_id, response)),
-        )
-        for kind, judge in judges:
-            try:
-                judge()
-            except CheckFailed as failure:
-                return Finding(f"{operation_id} {kind} {response.status}", failure)
-        return None
+    def judges(self, step: Step[Job], response: Response) -> Iterator[tuple[str, Callable[[], None]]]:
+        """What is judged; ``tolerant``: 400 will do, a build may be unable to keep it (a number beyond doubles)."""
+        described: Described = self.of(step.operation_id)
+        expected = described.expects(step.request, self.key)
+        yield "5xx", lambda: shared.no_server_error(response, describe(response))
+        yield "status", lambda: self._status(described, expected, response, tolerant=step.tolerant)
+        yield "shape", lambda: _shape(response)
+        yield "body", lambda: _body(described, response)
+        yield "details", lambda: _details(expected, response) if self.exact else None
+        yield "secret", lambda: self._secrets(step.operation_id, response)
 
     def _status(self, described: Described, expected: Expected, response: Response, *, tolerant: bool) -> None:
         status, code = response.status, code_of(response)
         if expected.statuses is not None:
-            wanted = [f"{item} {name}" for item in sorted(expected.statuses) for name in sorted(expected.codes)]
+            wanted = expected.wanted
             if self.exact:
                 good = status in expected.statuses and code in expected.codes
             else:
                 good, wanted = 400 <= status < 500, ["a refusal (4xx)"]
-            where = (
-                f" (wrong: {', '.join(place or 'the body' for place in expected.places)})" if expected.places else ""
-            )
-            expect(good, wanted, describe(response) + where)
+            expect(good, wanted, describe(response) + expected.where)
             return
         if status < 400:
             documented = [str(item) for item in described.operation.statuses if item < 400]
@@ -243,21 +162,12 @@ def code_of(response: Response) -> str | None:
     return code if isinstance(code, str) else None
 
 
-def _no_server_error(response: Response) -> None:
-    expect(response.status < 500, "never a fault of the server (5xx)", describe(response))
-
-
 def _shape(response: Response) -> None:
     if response.status >= 400:
-        _json_media(response)
+        shared.json_media(response)
         judge_error_shape(Answer(response))
         retryable = response.json.get("retryable", False)
         expect(isinstance(retryable, bool), "`retryable`, true or false", json.dumps(retryable), "/retryable")
-
-
-def _json_media(response: Response) -> None:
-    media = response.headers.get("content-type", "none")
-    expect(media.partition(";")[0].strip().lower() == "application/json", "content type application/json", media)
 
 
 def _body(described: Described, response: Response) -> None:
@@ -267,14 +177,9 @@ def _body(described: Described, response: Response) -> None:
             expect(not response.content, "an empty body", response.text[:200])
     else:
         if response.status < 400:
-            _json_media(response)
-        for error in validator.iter_errors(response.json):
-            pointer = "".join(f"/{token}" for token in error.instance_path)
-            raise CheckFailed("a body of the documented schema", f"{response.status}: {error.message[:300]}", pointer)
-    headers = described.responses.get(response.status, {}).get("headers", {})
-    for name, header in headers.items():
-        values, value = header["schema"].get("enum"), response.headers.get(name.lower())
-        expect(value is None or not values or value in values, f"{name}: {values}", str(value), name)
+            shared.json_media(response)
+        shared.of_schema(validator, response)
+    shared.documented_headers(described, response)
 
 
 def _details(expected: Expected, response: Response) -> None:

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from contract_tests.client import JobRef
+from contract_tests.fuzz import trials
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from contract_tests.given import Given
-    from contract_tests.runtime_api.fuzz.trials import Step
 
 HOLDER, OTHER = "runtime-a", "runtime-b"
 STORED_HASH = "sha256-abc123"
@@ -123,9 +123,14 @@ class Job:
     credential: str | None = None
     row: dict[str, Any] | None = None
     """Every column as it was last seen; None where the build does not show them."""
-    refused: list[Step] = field(default_factory=list)
+    refused: list[trials.Step[Job]] = field(default_factory=list)
     """Requests that were refused since ``row`` was seen."""
     made: float = field(default_factory=time.monotonic)
+
+    @property
+    def id(self) -> str:
+        """The job's id."""
+        return self.ref.id
 
     @property
     def names(self) -> list[str]:
@@ -181,14 +186,13 @@ async def look(given: Given, job: Job) -> None:
     job.refused.clear()
 
 
-class Stock:
+class Stock(trials.Stock[Job]):
     """Jobs that wait in situations; one that a request has changed is taken out, and the next is made anew."""
 
     def __init__(self, given: Given, situations: Sequence[Situation]) -> None:
         offered = given.states.offered
+        super().__init__(item for item in situations if item.needs <= offered)
         self.given = given
-        self.situations = [item for item in situations if item.needs <= offered]
-        self._waiting: dict[str, Job] = {}
         clock = given.clock
         life = given.timing.lock / max(clock.rate, 1) * 0.4
         self._life = float("inf") if clock.stands else life
@@ -197,27 +201,12 @@ class Stock:
         """Make what has to lapse first: that takes time, in which other locks would lapse, too."""
         lapsing = [item for item in self.situations if "lapse" in item.way]
         for situation in dict.fromkeys(lapsing):
-            self._waiting[situation.name] = await make(self.given, situation)
+            self.kept[situation.name] = await make(self.given, situation)
 
-    async def job(self, situation: Situation) -> Job | None:
+    async def make(self, situation: Situation) -> Job | None:
         """A job in the situation; None where it can't be made again without letting the others lapse."""
-        job = self._waiting.get(situation.name)
-        if job is not None and not self.stale(job):
-            return job
-        if "lapse" in situation.way:
-            return None
-        job = self._waiting[situation.name] = await make(self.given, situation)
-        return job
+        return None if "lapse" in situation.way else await make(self.given, situation)
 
     def stale(self, job: Job) -> bool:
         """Whether the job's lock may lapse by itself before long."""
         return job.holder is not None and time.monotonic() - job.made > self._life
-
-    def used(self, job: Job) -> None:
-        """The job is where it was no more."""
-        if self._waiting.get(job.situation.name) is job:
-            del self._waiting[job.situation.name]
-
-    def waiting(self) -> list[Job]:
-        """The jobs that wait now."""
-        return [job for job in self._waiting.values() if not self.stale(job)]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from contract_tests.runtime_api.fuzz.trials import Step, Trial
+    from contract_tests.fuzz.trials import Step, Trial
 
 LONG_BODY = 20_000
 
@@ -18,7 +18,7 @@ LONG_BODY = 20_000
 class Candidate:
     """A smaller trial; :meth:`keep` says whether it still shows the finding."""
 
-    def __init__(self, trial: Trial) -> None:
+    def __init__(self, trial: Trial[Any]) -> None:
         self.trial, self.kept = trial, False
 
     def keep(self, kept: bool) -> None:
@@ -26,7 +26,7 @@ class Candidate:
         self.kept = kept
 
 
-def smaller(trial: Trial) -> Iterator[Candidate]:
+def smaller(trial: Trial[Any]) -> Iterator[Candidate]:
     """Ever smaller trials; which come depends on which were kept."""
     steps = list(trial.steps)
     for step in list(steps[:-1]):
@@ -35,17 +35,32 @@ def smaller(trial: Trial) -> Iterator[Candidate]:
         yield candidate
         if candidate.kept:
             steps = less
-    needed = {step.job.ref.id for step in steps if step.job}
-    jobs = [job for job in trial.jobs if job.ref.id in needed]
-    if len(jobs) < len(trial.jobs):
-        candidate = Candidate(replace(_with(trial, steps), jobs=jobs))
+    needed = {step.subject.id for step in steps if step.subject}
+    subjects = [subject for subject in trial.subjects if subject.id in needed]
+    if len(subjects) < len(trial.subjects):
+        candidate = Candidate(replace(_with(trial, steps), subjects=subjects))
         yield candidate
         if candidate.kept:
             trial = candidate.trial
+    yield from _smaller_queries(trial, steps)
     yield from _smaller_bodies(trial, steps)
 
 
-def _smaller_bodies(trial: Trial, steps: list[Step]) -> Iterator[Candidate]:
+def _smaller_queries(trial: Trial[Any], steps: list[Step[Any]]) -> Iterator[Candidate]:
+    """Without each parameter of the last one's query that does not matter; ``steps`` goes on with what was kept."""
+    path, mark, query = steps[-1].request.path.partition("?")
+    parameters = query.split("&") if mark else []
+    for parameter in parameters[:]:
+        less = [item for item in parameters if item is not parameter]
+        shorter = f"{path}?{'&'.join(less)}" if less else path
+        step = replace(steps[-1], request=replace(steps[-1].request, path=shorter))
+        candidate = Candidate(_with(trial, [*steps[:-1], step]))
+        yield candidate
+        if candidate.kept:
+            parameters, steps[-1] = less, step
+
+
+def _smaller_bodies(trial: Trial[Any], steps: list[Step[Any]]) -> Iterator[Candidate]:
     last = steps[-1]
     if len(last.request.content) > LONG_BODY:
         return
@@ -77,7 +92,7 @@ def _text(body: Any) -> bytes:
     return re.sub(f'"{_NUMBER}([^"]*)"', r"\1", text).encode("utf-8", "backslashreplace")
 
 
-def _with(trial: Trial, steps: list[Step]) -> Trial:
+def _with(trial: Trial[Any], steps: list[Step[Any]]) -> Trial[Any]:
     return replace(trial, steps=steps)
 
 
