@@ -169,7 +169,7 @@ class EventsCall(Call):
         await self._opened.close()
 
 
-def is_stream(stream: Stream) -> bool:
+def is_stream(stream: Stream | Response) -> bool:
     """Whether the answer is a stream of events by its content type."""
     return stream.headers.get("content-type", "").partition(";")[0].strip().lower() == STREAM_TYPE
 

@@ -6,9 +6,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import openapi
 from contract_tests.agent_hub.client import HubApi
 from contract_tests.agent_hub.given import HubGiven, HubTiming
 from contract_tests.agent_hub.receiver import Receiver
+from contract_tests.reach import Reach
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -39,6 +41,7 @@ async def open_services(
     async with Receiver(settings.webhook_host, patience) as receiver:
         yield {
             "api": HubApi(transport, settings.token, patience),
+            "reach": Reach(openapi.load("agent-hub")),
             "other": other,
             "receiver": receiver,
             "transport": transport,
