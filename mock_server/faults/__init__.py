@@ -23,6 +23,7 @@ from mock_server.faults import (
     hub_detail,
     hub_failure,
     hub_fields,
+    hub_generated,
     hub_idempotency,
     hub_list,
     hub_node,
@@ -88,5 +89,6 @@ AREAS = (
     hub_webhook,
     hub_webhook_batch,
     hub_webhook_tries,
+    hub_generated,
 )
 FAULTS = tuple(fault for area in AREAS for fault in area.FAULTS)
