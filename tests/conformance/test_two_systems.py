@@ -89,7 +89,8 @@ def test_only_the_suites_that_are_needed_are_run(only, skip, systems):
     [
         ("RT-LOCK-13", ["scenarios", "scenarios#2"]),
         ("RT-LOCK-04", ["scenarios", "scenarios#2", "fuzz"]),
-        ("HUB-AUTH-50", ["scenarios"]),
+        ("HUB-AUTH-50", ["scenarios", "fuzz"]),
+        ("HUB-AUTH-52", ["scenarios"]),
         ("HUB-WH-64", ["scenarios"]),
         ("RT-POLL-04", []),
     ],
@@ -390,5 +391,5 @@ def test_requirements_are_of_both_registers():
     [row] = [row for row in rows if row["id"] == "HUB-AUTH-50"]
     assert row["places"][0].startswith("agent-hub.yaml:")
     assert row["checks"]
-    assert all(check.startswith("hub.auth.") for check in row["checks"])
+    assert all(check.startswith(("hub.auth.", "hub.fuzz_")) for check in row["checks"])
     assert [row["id"] for row in table(("*-AUTH-01",))] == ["RT-AUTH-01", "HUB-AUTH-01"]
