@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 from fake_builds import FakeBuild, nothing
-from fake_hub import FakeHub
+from small_hub import FakeHub
 
 from conformance.judging import LOST, Job, JobRun
 from conformance.recording import RECORDER

@@ -9,7 +9,7 @@ import click
 import jsonschema
 import pytest
 from fake_builds import FakeBuild, html, never, no_such_key
-from fake_hub import FakeHub
+from small_hub import FakeHub
 from test_command import SCHEMA, contract, last_line
 
 import openapi
