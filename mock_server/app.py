@@ -94,6 +94,10 @@ class Errors:
         """The error body without its details (RT-ERR-01 to 05, 64)."""
         return self.told(self.codes[code], refusal.message, exchange)
 
+    def headers(self, _: Exchange) -> dict[str, str]:
+        """Headers of every failure."""
+        return {}
+
     def told(self, code: ErrorCode, message: str, exchange: Exchange) -> dict[str, Any]:
         """The error body of any code, one that no operation documents included: what stands before an API has such."""
         return {

@@ -213,7 +213,7 @@ class _Meeting:
     async def refuse(self, fault: Mapping[str, Any], id_: str) -> None:
         """A status with the API's error body."""
         exchange, errors = self.exchange, self.errors
-        headers = dict(fault.get("headers", {}))
+        headers = {**errors.headers(exchange), **fault.get("headers", {})}
         if fault["kind"] == "rate-limit":
             status, name = 429, words(429)
             headers["retry-after"] = str(fault["retryAfter"])

@@ -47,6 +47,8 @@ class Parameter:
                 violations.append(missing_parameter(self.name, self.kind))
             return self.default
         value = self._parsed(text)
+        if self._type == "integer":
+            value = _whole(value)
         if not self._validator.is_valid(value):
             violations += parameter_violations(self._validator.iter_errors(value), self.name, exchange.world.redactor)
         return value

@@ -7,6 +7,7 @@ import gc
 import json
 import logging
 import os
+import re
 import signal
 import socket
 import sys
@@ -39,6 +40,7 @@ from openapi import SpecError
 if TYPE_CHECKING:
     from types import FrameType
 
+_HOST = re.compile(r"[A-Za-z0-9._-]+|\[?[0-9A-Fa-f:.]+\]?")
 _KEEP_ALIVE = 75
 _GRACE = 5
 
@@ -94,6 +96,19 @@ def _end_at_eof() -> None:
 
 class _UsageError(click.ClickException):
     exit_code = 2
+
+
+def _sound_hub(api_key: str, hub_token: str, callback_hosts: tuple[str, ...]) -> None:
+    """Raises :class:`_UsageError` for a key that no client could send, one that opens both APIs, what is no host."""
+    if not hub_token:
+        raise _UsageError("--hub-token is empty; give the API key that integrators are to send")
+    if not all(33 <= ord(char) < 127 for char in hub_token):
+        raise _UsageError("--hub-token holds a character that no header can carry (ASCII without blanks)")
+    if api_key in tokens(hub_token):
+        raise _UsageError("--api-key opens the Agent Hub, too; give the APIs keys of their own")
+    for host in callback_hosts:
+        if not _HOST.fullmatch(host):
+            raise _UsageError(f"--allow-callback-host {host}: name a host alone, without scheme, port and path")
 
 
 @click.command("serve", short_help="Serve the reference: the mock of both APIs.")
@@ -194,8 +209,7 @@ def serve_command(
         raise _UsageError("--control-token is empty; give a token, or leave the option out")
     if not api_key:
         raise _UsageError("--api-key is empty; give the token that Runtimes are to send")
-    if not hub_token:
-        raise _UsageError("--hub-token is empty; give the API key that integrators are to send")
+    _sound_hub(api_key, hub_token, callback_hosts)
     if webhook_secret is not None and not sound_secret(webhook_secret):
         raise _UsageError("--webhook-secret can't be used: it is empty, or no base64 follows `whsec_`")
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")

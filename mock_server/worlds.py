@@ -198,13 +198,19 @@ class World:
             raise ValueError(TOO_LATE)
         while milliseconds:
             # The clock goes from one instant to the next: who looks, a webhook's receiver say, sees the world at it.
-            instants = [await self.engine.next_instant(), await self.hub.engine.next_instant()]
-            instant = min((instant for instant in instants if instant is not None), default=target)
+            due = await self.next_instant()
+            instant = target if due is None else due
             self.clock.advance(max(min(instant, target) - self.clock.now(), 0))
             await self._happen(fired)
             if instant >= target:
                 break
         return await self._happen(fired), fired
+
+    async def next_instant(self) -> int | None:
+        """When something is due next in either API: a timer of a job, a node's report, a webhook's next try, a ping."""
+        engines = [self.engine, self.hub.engine] if self.has_hub else [self.engine]
+        instants = [await engine.next_instant() for engine in engines]
+        return min((instant for instant in instants if instant is not None), default=None)
 
     async def _happen(self, fired: Firings) -> int:
         """Both APIs do what is due by now; deliveries get their time. Returns that instant."""

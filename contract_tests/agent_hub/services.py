@@ -36,7 +36,7 @@ async def open_services(
     transport: Transport, states: ProviderStates, clock: Clock, timing: HubTiming, settings: Settings
 ) -> AsyncIterator[dict[str, Any]]:
     """The services of one run: the API under both keys, and a receiver that serves until the run ends."""
-    patience = timing.patience
+    patience = timing.patience if clock.stands else 1.0  # where time flows, waits are as long as what they wait for
     other = HubApi(transport, settings.second_token, patience) if settings.second_token else None
     async with Receiver(settings.webhook_host, patience) as receiver:
         yield {

@@ -19,10 +19,9 @@ class ClockHandlers:
 
     async def read(self, call: Call) -> Answer:
         """The clock, and when the next timer is due."""
-        engine = call.world.engine
-        now = await engine.settle()
-        due = await engine.store.next_due()
-        return Answer(200, {"clock": engine.clock.kind, "now": now, "nextDueAt": due and due.instant})
+        world = call.world
+        now = await world.engine.settle()
+        return Answer(200, {"clock": world.clock.kind, "now": now, "nextDueAt": await world.next_instant()})
 
     async def advance(self, call: Call) -> Answer:
         """Move the clock forward, and tell what fired."""

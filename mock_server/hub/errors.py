@@ -64,6 +64,10 @@ class HubErrors(Errors):
         body = {"error": error, "requestId": request_id(exchange)}
         return Answer(code.status, body, {**refusal.headers, REQUEST_ID: request_id(exchange)})
 
+    def headers(self, exchange: Exchange) -> dict[str, str]:
+        """Headers of every failure (HUB-ERR-52)."""
+        return {REQUEST_ID: request_id(exchange)}
+
     def told(self, code: ErrorCode, message: str, exchange: Exchange) -> dict[str, Any]:
         """The error body of any code."""
         error = {"code": code.code.lower(), "message": exchange.world.redactor.text(message)}

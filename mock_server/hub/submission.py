@@ -123,8 +123,9 @@ class Submissions:
         url = item.get("callbackUrl")
         if isinstance(url, str) and not hub.webhooks.allowed(url):
             what = (
-                f"{place}/callbackUrl: this mock delivers to loopback hosts and those named with --allow-callback-host"
+                f"{place}/callbackUrl is no URL to which this mock delivers: http(s), a port there is, and a loopback "
             )
+            what += "host or one named with --allow-callback-host"
             yield Violation(f"{place}/callbackUrl", "host", "an allowed host", None, what)
 
     def filled(self, item: Item) -> Item:

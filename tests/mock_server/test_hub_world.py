@@ -211,7 +211,7 @@ def test_fault_plans_meet_the_hub(hub, world):
     body = {"items": [{"kind": "ai", "projectId": "proj", "prompt": "x"}], "batchId": "b"}
     refused = hub.send("POST", "/v1/jobs", json=body)
     assert (refused.status_code, refused.json()["error"]["code"]) == (500, "internal_error")
-    assert refused.json()["requestId"].startswith("req_")
+    assert refused.json()["requestId"] == refused.headers["x-request-id"]
     with pytest.raises(httpx.ReadError):
         hub.send("POST", "/v1/jobs", json=body)
     assert hub.send("GET", "/v1/batches/b").json()["data"]["total"] == 1
@@ -260,3 +260,17 @@ def test_a_secret_that_can_not_sign_is_refused(client, base_url):
     refused = client.post(f"{base_url}/__control__/worlds", json={"webhookSecret": "whsec_"})
     assert refused.status_code == 400
     assert "webhookSecret" in refused.text
+
+
+@pytest.mark.parametrize("limit", ["2.0", "2e0", "0.2e1"])
+def test_a_whole_number_may_be_written_with_a_fraction(hub, limit):
+    hub.submit({}, {}, {})
+    assert len(hub.send("GET", f"/v1/jobs?limit={limit}").json()["data"]["items"]) == 2
+
+
+def test_the_clock_tells_what_is_due_next_in_the_hub(hub, world):
+    assert world.control("GET", "/clock").json()["nextDueAt"] is None
+    hub.state("outcome", projectId="proj", attempts=[{"afterSeconds": 5}])
+    hub.submit()
+    told = world.control("GET", "/clock").json()
+    assert told["nextDueAt"] == told["now"] + 5000
