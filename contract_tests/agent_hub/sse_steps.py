@@ -69,9 +69,9 @@ class Following:
         """The stream ends, with no further event."""
         await self.stream.ends(within=self.within)
 
-    async def finishes(self, kind: str) -> Event:
-        """Up to its final event, and the end behind it."""
-        event = await self.stream.until(FINAL, within=self.within)
+    async def finishes(self, kind: str, within: float | None = None) -> Event:
+        """Up to its final event, and the end behind it; ``within``: real seconds where much comes before it."""
+        event = await self.stream.until(FINAL, within=within or self.within)
         expect(event.event == kind, f"`{kind}`", f"`{event.event}` with {event.text[:200]}", "event")
         await self.ends()
         return event

@@ -79,6 +79,7 @@ async def test_the_sums_of_a_batch(given: HubGiven) -> None:
 @requirement("HUB-BATCH-54", "HUB-BATCH-55")
 async def test_progress_falls_when_a_retry_begins(given: HubGiven) -> None:
     """A failed job counts as failed while its retry is to come, and as running when it runs again."""
+    given.clock.needs_pace(2)
     scene = await arranged(given, [Planned("waiting", 1, {"afterSeconds": 2})], [Planned("done")])
     waiting = scene.of("waiting")
     before = await read(given, scene.batch)

@@ -107,6 +107,7 @@ LATE: dict[str, tuple[dict[str, Any], float]] = {
 @pytest.mark.parametrize("late", LATE)
 async def test_a_late_report_is_dropped(api: HubApi, given: HubGiven, late: str) -> None:
     """Whatever the node reports of a round that was cancelled: the job stays cancelled, without a result."""
+    given.clock.needs_pace(4)
     script, over = LATE[late]
     async with Started(given) as start:
         [job] = await side_by_side(given, script, kind="script", timeoutSeconds=60)
@@ -128,6 +129,7 @@ async def test_a_late_report_is_dropped(api: HubApi, given: HubGiven, late: str)
 @pytest.mark.parametrize("late", ["done", "failed", "retriable"])
 async def test_a_late_report_does_not_end_the_next_round(api: HubApi, given: HubGiven, late: str) -> None:
     """Cancelled while it ran and retried by hand: what the old round reports is no part of the new one."""
+    given.clock.needs_pace(4)
     script, over = LATE[late]
     async with Started(given) as start:
         [job] = await side_by_side(given, script)

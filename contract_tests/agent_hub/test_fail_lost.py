@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 @requirement("HUB-FAIL-50")
 async def test_silence_of_30_seconds_loses_the_job(given: HubGiven) -> None:
     """A node that goes offline: its jobs run on for 30 s and are `node_lost` then, whatever the rounds are."""
+    given.clock.needs_pace(2)
     async with Started(given) as start:
         jobs = await side_by_side(given, ends(600), hangs(), ends(7), fails(7))
     await start.reach(5)
@@ -56,13 +57,14 @@ async def test_a_round_that_falls_silent_is_lost(given: HubGiven) -> None:
 @requirement("HUB-FAIL-50")
 async def test_a_silent_node_reports_no_timeout(given: HubGiven) -> None:
     """The round's limit passes while the node is silent: `node_lost` 30 s after it fell silent, not `timeout`."""
+    given.clock.needs_pace(3)
     async with Started(given) as start:
         by_script, by_node = await side_by_side(given, falls_silent(2), hangs(), kind="script", timeoutSeconds=5)
     await start.exactly(2)
     async with Since(given) as silence:
         await given.offline(by_node.project.node)
-    for job in (by_script, by_node):
-        await silence.before(given.timing.node_lost)
+    for job, silent, seconds in ((by_script, start, 2.0), (by_node, silence, 0.0)):
+        await silent.before(seconds + given.timing.node_lost)
         await becomes(given, job, "running")
     await silence.exactly(given.timing.node_lost)
     for job in (by_script, by_node):
@@ -144,6 +146,7 @@ async def test_silences_are_not_added(given: HubGiven) -> None:
 @pytest.mark.parametrize("kind", ["ai", "script"])
 async def test_reports_that_waited_arrive(given: HubGiven, kind: str) -> None:
     """Rounds end while their node is silent: nothing shows, and with the node their reports come."""
+    given.clock.needs_pace(5)
     async with Started(given) as start:
         good, bad, retried = jobs = await side_by_side(
             given,
@@ -198,6 +201,7 @@ async def test_progress_that_waited_arrives(given: HubGiven) -> None:
 @requirement("HUB-FAIL-52")
 async def test_a_timeout_that_waited_arrives(given: HubGiven) -> None:
     """The round's limit passed while the node was silent, and it is back in time: `timeout`; in time is in time."""
+    given.clock.needs_pace(3)
     async with Started(given) as start:
         hung, late, good = await side_by_side(given, hangs(), ends(12), ends(8), kind="script", timeoutSeconds=10)
     await start.reach(5)

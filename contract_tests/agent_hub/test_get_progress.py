@@ -42,6 +42,7 @@ def judge_same(before: dict[str, Any], after: Any, *, rule: str) -> None:
 @requirement("HUB-GET-21", "HUB-GET-22")
 async def test_progress_comes_with_the_heartbeat(given: HubGiven) -> None:
     """A running job has progress after 10 s at the latest, and 10 s later a newer one."""
+    given.clock.needs_pace(8)
     scene = await arranged(given, [Planned("running")])
     job = scene.of("running")
     await given.clock.advance(10 + 2 * given.clock.margin)
@@ -92,6 +93,7 @@ async def test_progress_stays_after_the_end(api: HubApi, given: HubGiven) -> Non
 @requirement("HUB-GET-63", "HUB-GET-66", "HUB-GET-67")
 async def test_what_a_report_leaves_out_stays(given: HubGiven) -> None:
     """Progress is null before the first report; then values not reported yet are 0 and "", those left out stay."""
+    given.clock.needs_pace(1)
     told = [
         {"atSeconds": 2, "toolCalls": 3, "tokensIn": 100},
         {"atSeconds": 4, "tokensOut": 7, "lastActivity": "reading"},
@@ -141,6 +143,7 @@ async def test_the_end_of_a_round_reports_progress(given: HubGiven) -> None:
 @requirement("HUB-GET-63", "HUB-GET-64")
 async def test_a_new_attempt_starts_without_progress(given: HubGiven) -> None:
     """After a retry progress is null until the new attempt's first report."""
+    given.clock.needs_pace(4)
     project = await given.project()
     told = {"progress": [{"atSeconds": 0.5, **TOLD}]}
     first = {"afterSeconds": 1, "result": "failed", "failureType": "llm_error", "retriable": True, **told}

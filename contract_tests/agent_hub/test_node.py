@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from contract_tests.agent_hub.client import item
+from contract_tests.agent_hub.client import item, whole
 from contract_tests.agent_hub.given import Project, job_ids
 from contract_tests.agent_hub.rounds import (
     Since,
@@ -210,7 +210,7 @@ async def stalled(api: HubApi) -> int:
     with about("HUB-OVW-01", step="the overview"):
         load = (await api.overview().succeeds(200)).inner.get("load")
         came = load.get("stalledQueued") if isinstance(load, dict) else None
-        expect(isinstance(came, int), "`load.stalledQueued`, a number", str(came), "/data/load/stalledQueued")
+        expect(whole(came), "`load.stalledQueued`, a number", str(came), "/data/load/stalledQueued")
     return int(came or 0)
 
 

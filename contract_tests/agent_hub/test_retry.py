@@ -71,6 +71,7 @@ async def test_with_one_attempt_the_first_failure_is_final(given: HubGiven, scri
 async def test_the_backoff_grows(given: HubGiven, clock: Clock) -> None:
     """30 s after the first failure, 2 minutes after the second, 10 after the third: no sooner, not much later."""
     clock.needs_advance()
+    clock.needs_pace(given.timing.backoff[0] * 0.1)
     async with Started(given) as start:
         [job] = await side_by_side(given, [fails(), fails(), fails(), ends(1000)])
     for attempt, backoff in enumerate(given.timing.backoff, 1):
@@ -108,6 +109,7 @@ async def test_a_long_backoff_holds_up_nobody(given: HubGiven, clock: Clock) -> 
 async def test_each_attempt_is_a_new_session(given: HubGiven, clock: Clock, script: dict[str, object]) -> None:
     """`sessionId` is another in each of four attempts."""
     clock.needs_advance()
+    clock.needs_pace(0.5)
     lost = given.timing.node_lost if script["result"] == "node_lost" else 0
     async with Started(given) as start:
         [job] = await side_by_side(given, [script, script, script, ends(1000)])
