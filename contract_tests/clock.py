@@ -24,18 +24,32 @@ class Clock:
         self.advances = "advance-time" in states.offered
         self.stands = self.advances and rate == 0
         self.margin = 0.05 * max(rate, 1)
+        self._told: int | None = None
+        """The instant that was told last: where the clock stands it is that still, until a reset."""
+        states.listen(self._heard)
 
     async def now(self) -> int:
         """The target's instant, epoch milliseconds; skips the check where the target does not tell it."""
         self.needs_advance()
-        return int((await self._states.set_up("advance-time", {"seconds": 0}))["now"])
+        if self.stands and self._told is not None:
+            return self._told
+        return await self._moved(0)
 
     async def advance(self, seconds: float) -> None:
         """Let the target's time pass."""
         if self.advances:
-            await self._states.set_up("advance-time", {"seconds": seconds})
+            await self._moved(seconds)
         else:
             await asyncio.sleep(max(seconds, 0))
+
+    async def _moved(self, seconds: float) -> int:
+        self._told = None  # should the target not answer
+        self._told = now = int((await self._states.set_up("advance-time", {"seconds": seconds}))["now"])
+        return now
+
+    def _heard(self, state: str, *_: object) -> None:
+        if state == "reset":
+            self._told = None
 
     async def reach(self, instant: int, rule: str) -> None:
         """Advance to an instant, epoch milliseconds. Only where the clock stands is that exact.
@@ -52,11 +66,6 @@ class Clock:
         """Skip the check unless the target's clock can be moved."""
         if not self.advances:
             raise CheckSkipped("needs the provider state advance-time")
-
-    def needs_pace(self, seconds: float) -> None:
-        """Skip the check unless one can look at something that lasts so many seconds: requests take real time."""
-        if not self.stands and seconds < 10 * self.margin:
-            raise CheckSkipped(f"needs a clock on which {seconds:g} s last long enough to look at something")
 
     def needs_to_stand(self) -> None:
         """Skip the check unless the target's clock stands: exact milliseconds can be met only there."""

@@ -131,6 +131,9 @@ def judge_error_shape(answer: Answer) -> None:
 class EventsCall(Call):
     """Following a job: ``async with api.events(job) as stream``. What it is refused with is asked as of other calls."""
 
+    patience: float = 1.0
+    """See :class:`HubApi`."""
+
     async def answers(self) -> HubAnswer:
         """Whatever comes; of a stream its first moments alone."""
         began = time.monotonic()
@@ -156,7 +159,7 @@ class EventsCall(Call):
             came = f"{stream.status} with content-type {stream.headers.get('content-type', 'left out')}"
             with about("HUB-SSE-01", step="opening an event stream"):
                 raise CheckFailed(f"200 with content-type {STREAM_TYPE}", came)
-        return EventStream(stream)
+        return EventStream(stream, self.patience)
 
     async def __aenter__(self) -> EventStream:
         self._opened = await self.opens()
@@ -174,8 +177,9 @@ def is_stream(stream: Stream) -> bool:
 class HubApi:
     """The operations under one API key; a part given as ``UNSET`` is left out."""
 
-    def __init__(self, transport: Transport, token: str) -> None:
-        self.transport, self.token = transport, token
+    def __init__(self, transport: Transport, token: str, patience: float = 1.0) -> None:
+        """``patience``: how much of what they say waits for events last."""
+        self.transport, self.token, self.patience = transport, token, patience
 
     def raw(
         self,
@@ -226,9 +230,10 @@ class HubApi:
         after = last_event_id if last_event_id is UNSET else str(last_event_id)
         sent = {"accept": STREAM_TYPE, "last-event-id": after, **(headers or {})}
         path = _with_query(f"{job_path(job)}/events", {"since": since})
-        return EventsCall(
-            self.transport, self._request("GET", path, None, UNSET, token, sent), HubDialect("HUB-GET-02")
-        )
+        request = self._request("GET", path, None, UNSET, token, sent)
+        call = EventsCall(self.transport, request, HubDialect("HUB-GET-02"))
+        call.patience = self.patience
+        return call
 
     def cancel(self, job: Identified | str, **parts: Any) -> Call:
         """Cancel a job; ``parts`` as of :meth:`raw`."""

@@ -34,8 +34,9 @@ class EventStream:
     :attr:`events` and :attr:`comments` a kind each, taken or not.
     """
 
-    def __init__(self, stream: Stream) -> None:
-        """``stream`` is an answer whose head was judged."""
+    def __init__(self, stream: Stream, patience: float = 1.0) -> None:
+        """``stream`` is an answer whose head was judged; every wait lasts ``patience`` times as long as it says."""
+        self.patience = patience
         self.headers: Mapping[str, str] = stream.headers
         self.said: list[Event | Comment] = []
         self.opened = time.monotonic()
@@ -82,7 +83,7 @@ class EventStream:
 
     async def until(self, kind: str | Sequence[str], within: float = WITHIN) -> Event:
         """The next event of ``kind``; those before it are passed over. Fails the check where it does not come."""
-        kinds, deadline = _kinds(kind), time.monotonic() + within
+        kinds, deadline = _kinds(kind), time.monotonic() + within * self.patience
         while True:
             event = await self._event(_wanted(kinds), max(deadline - time.monotonic(), 0))
             if event.event in kinds:
@@ -90,7 +91,7 @@ class EventStream:
 
     async def ends(self, within: float = WITHIN) -> None:
         """Fail the check unless the stream ends, and with no further event."""
-        deadline = time.monotonic() + within
+        deadline = time.monotonic() + within * self.patience
         while self.ended is None:
             untaken = self.events[self._taken :]
             expect(not untaken, "the end of the stream", f"{self._instead(*untaken[:1])}")
@@ -101,7 +102,7 @@ class EventStream:
 
     async def rest(self, within: float = WITHIN) -> list[Event]:
         """All further events, up to the end of the stream. Fails the check where it does not end."""
-        deadline, first = time.monotonic() + within, self._taken
+        deadline, first = time.monotonic() + within * self.patience, self._taken
         while self.ended is None:
             if not await self._more(deadline):
                 raise CheckFailed("the end of the stream", f"it is open after {within:g} s; {self._so_far()}")
@@ -121,14 +122,14 @@ class EventStream:
 
     async def comment(self, number: int, within: float = WITHIN) -> Comment:
         """The comment of that number, from 1; waits for it. Fails the check where it does not come."""
-        deadline = time.monotonic() + within
+        deadline = time.monotonic() + within * self.patience
         while len(self.comments) < number:
             if self.ended is not None or not await self._more(deadline):
                 raise CheckFailed(f"comment number {number} within {within:g} s", self._so_far())
         return self.comments[number - 1]
 
     async def _event(self, wanted: str, within: float) -> Event:
-        deadline = time.monotonic() + within
+        deadline = time.monotonic() + within * self.patience
         while True:
             events = self.events
             if self._taken < len(events):

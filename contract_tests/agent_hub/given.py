@@ -50,6 +50,11 @@ class HubTiming:
     node_lost: float = 30
     sweep: float = 5
 
+    @property
+    def patience(self) -> float:
+        """How much of what they say waits for events and webhooks last: a build that sweeps sooner tells sooner."""
+        return min(max(self.sweep / HubTiming.sweep, 0.2), 1.0)
+
 
 @dataclass(frozen=True)
 class Node:

@@ -164,9 +164,12 @@ class Hook:
 class Receiver:
     """Serves hooks until it is closed; what came to a URL that no hook has is in :attr:`strays`."""
 
-    def __init__(self, host: str = "127.0.0.1") -> None:
-        """``host`` is the name under which the build reaches us; where it is no loopback one, we listen everywhere."""
-        self.host = host
+    def __init__(self, host: str = "127.0.0.1", patience: float = 1.0) -> None:
+        """``host`` is the name under which the build reaches us; where it is no loopback one, we listen everywhere.
+
+        Every wait lasts ``patience`` times as long as it says.
+        """
+        self.host, self.patience = host, patience
         self.strays: list[Delivery] = []
         self._hooks: dict[str, Hook] = {}
         self._lock = threading.Lock()
@@ -227,7 +230,7 @@ class Receiver:
 
     async def wait(self, done: Callable[[], bool], within: float) -> bool:
         """Whether it is done within so many real seconds; asked again with everything that comes."""
-        deadline = time.monotonic() + within
+        deadline = time.monotonic() + within * self.patience
         while not done():
             self._news.clear()
             if done():

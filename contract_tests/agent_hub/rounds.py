@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from contract_tests.agent_hub.client import item
 from contract_tests.agent_hub.given import Job, Project, job_ids
+from contract_tests.agent_hub.shapes import instant
 from contract_tests.checks import CheckSkipped, about, expect
 
 if TYPE_CHECKING:
@@ -184,6 +185,64 @@ async def becomes(
     else:
         _has(detail, statuses, wanted)
     return detail
+
+
+async def waits(given: HubGiven, job: Identified, attempt: int = 1) -> dict[str, Any]:
+    """The detail of a job whose attempt of that number failed and is going to be retried: what a check starts from."""
+    with about("HUB-FAIL-03" if attempt == 1 else "HUB-RETRY-01", step="a failure that is retried"):
+        detail = await becomes(given, job, "failed")
+        expect(detail.get("nextRetryAt") is not None, "a retry to come", "nextRetryAt null", "/data/nextRetryAt")
+        return detail
+
+
+async def is_lost(given: HubGiven, job: Identified, attempt: int = 1) -> dict[str, Any]:
+    """The detail of a job whose node was lost, and that is going to be retried: what a check starts from."""
+    with about("HUB-FAIL-02" if attempt == 1 else "HUB-RETRY-01", step="a job whose node is lost"):
+        detail = await becomes(given, job, "failed")
+        failed_by(detail, "node_lost")
+        expect(detail.get("nextRetryAt") is not None, "a retry to come", "nextRetryAt null", "/data/nextRetryAt")
+        return detail
+
+
+async def is_over(given: HubGiven, job: Identified) -> dict[str, Any]:
+    """The detail of a job whose round failed by engine_error, and that is not retried: what a check starts from."""
+    with about("HUB-FAIL-04", step="a failure that is not retried"):
+        detail = await becomes(given, job, "failed")
+        expect(detail.get("nextRetryAt") is None, "no retry to come", "a nextRetryAt", "/data/nextRetryAt")
+        return detail
+
+
+async def cancels(given: HubGiven, job: Identified, was: str = "running") -> dict[str, Any]:
+    """Cancel a job, which is what a check starts from; its detail afterwards.
+
+    ``was``: running, queued or, in checks of level decision, waiting.
+    """
+    rule = {"queued": "HUB-CANCEL-02", "waiting": "HUB-CANCEL-51"}.get(was, "HUB-CANCEL-01")
+    with about(rule, step=f"cancelling a {was} job"):
+        await given.api.cancel(job).succeeds()
+        return await becomes(given, job, "cancelled")
+
+
+async def retries(given: HubGiven, job: Identified) -> None:
+    """Retry a failed or cancelled job by hand, which is what a check starts from."""
+    with about("HUB-RETRY-06", step="a retry by hand"):
+        await given.api.retry(job).succeeds()
+
+
+async def goes_on(given: HubGiven, job: Identified, *statuses: str, after: float = 0.5) -> dict[str, Any]:
+    """Go to the ``nextRetryAt`` of a job that waits for it, and so many seconds further.
+
+    Returns its detail then, which has one of these statuses: what a check starts from.
+    """
+    detail = await given.detail(job)
+    due = instant(detail, "nextRetryAt")
+    since = await given.clock.now() if given.clock.advances else instant(detail, "finishedAt")
+    seconds = max(due - since, 0) / 1000 + after
+    if not given.clock.advances and seconds > FAR:
+        given.clock.needs_advance()
+    await given.clock.advance(seconds)
+    with about("HUB-RETRY-02", step="a retry that comes when it was told to"):
+        return await becomes(given, job, *statuses)
 
 
 def _has(detail: Mapping[str, Any], statuses: Sequence[str], wanted: Mapping[str, Any]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -16,17 +18,23 @@ if TYPE_CHECKING:
 
 STATES = ("done", "failed", "waiting", "running", "queued", "cancelled")
 """The states of a job as checks tell them apart: `waiting` is failed with a retry to come."""
+SLACK = 10.0
+"""Real seconds that a flowing build gets beyond what its rounds last."""
 MESSAGES = {"failed": "the engine broke", "waiting": "429 rate limited"}
 
 
 @dataclass(frozen=True)
 class Planned:
-    """One job of a scene: the state it comes into, the seconds of its round, more of the round and of the item."""
+    """One job of a scene: the state it comes into, the seconds of its round, more of the round and of the item.
+
+    ``again`` is the round of later attempts, where it differs.
+    """
 
     state: str
     seconds: float = 1
     round: Mapping[str, Any] = field(default_factory=dict)
     fields: Mapping[str, Any] = field(default_factory=dict)
+    again: Mapping[str, Any] | None = None
 
     def script(self) -> dict[str, Any] | None:
         """What the node does with it; None for one that never starts."""
@@ -79,7 +87,8 @@ async def arranged(given: HubGiven, *plans: Sequence[Planned], batch: Any = UNSE
             name = plan.fields.get("externalId", given.unique("order"))
             script = plan.script()
             if script is not None:  # of a job without a name the whole project's
-                await given.script(project, script, external_id=None if name is UNSET else name)
+                rounds = [script] if plan.again is None else [script, plan.again]
+                await given.script(project, *rounds, external_id=None if name is UNSET else name)
             items.append(item(project, **{"priority": 100 - place, **plan.fields, "externalId": name}))
             places.append(project)
     answer = await given.accepted(items, batch=batch)
@@ -117,3 +126,21 @@ async def every_state(given: HubGiven, **fields: Any) -> Scene:
     plans = [Planned(state, round=said if state == "done" else {}, fields=fields) for state in STATES]
     done, failed, waiting, *others = plans
     return await arranged(given, [done], [failed], [waiting], others)
+
+
+async def retried(given: HubGiven, job: Job, status: str, seconds: float = 0) -> dict[str, Any]:
+    """Let the first backoff and so many seconds pass: the detail as soon as the second attempt has a status.
+
+    A build begins a retry within its sweep.
+    """
+    await given.clock.advance(given.timing.backoff[0] + seconds + 2 * given.clock.margin)
+    deadline = time.monotonic() + given.clock.grace + SLACK
+    while True:
+        detail = await given.detail(job)
+        if detail.get("attempt") == 2 and detail.get("status") == status:
+            return detail
+        with about("HUB-RETRY-02", step="a retry that comes"):
+            over = given.clock.stands or time.monotonic() >= deadline
+            came = f"attempt {detail.get('attempt')}, {detail.get('status')}"
+            expect(not over, f"attempt 2, {status}", came, "/data/attempt")
+        await asyncio.sleep(0.1)

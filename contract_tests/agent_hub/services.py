@@ -34,10 +34,11 @@ async def open_services(
     transport: Transport, states: ProviderStates, clock: Clock, timing: HubTiming, settings: Settings
 ) -> AsyncIterator[dict[str, Any]]:
     """The services of one run: the API under both keys, and a receiver that serves until the run ends."""
-    other = HubApi(transport, settings.second_token) if settings.second_token else None
-    async with Receiver(settings.webhook_host) as receiver:
+    patience = timing.patience
+    other = HubApi(transport, settings.second_token, patience) if settings.second_token else None
+    async with Receiver(settings.webhook_host, patience) as receiver:
         yield {
-            "api": HubApi(transport, settings.token),
+            "api": HubApi(transport, settings.token, patience),
             "other": other,
             "receiver": receiver,
             "transport": transport,

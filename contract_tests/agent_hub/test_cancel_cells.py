@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from contract_tests.agent_hub.rounds import Started, becomes, ends, fails, is_still, scripted
+from contract_tests.agent_hub.rounds import Started, ends, fails, goes_on, is_still, scripted, waits
 from contract_tests.checks import about, expect, expect_fields, requirement
 
 if TYPE_CHECKING:
@@ -57,9 +57,8 @@ async def placed(given: HubGiven, state: str) -> Job:
                 if state == "again":
                     await given.job(project, **await scripted(given, project, ends(600)))
             await start.reach(1)
-            await becomes(given, job, "failed")
-            await start.reach(1 + given.timing.backoff[0])
-            await becomes(given, job, "queued" if state == "again" else "running")
+            await waits(given, job)
+            await goes_on(given, job, "queued" if state == "again" else "running")
         case _:
             job = await given.in_state(state)
     return job
@@ -114,12 +113,13 @@ async def test_a_stream_of_a_finished_job(api: HubApi, given: HubGiven, row: Row
         await stream.ends()
 
 
-@requirement("HUB-CANCEL-50")
+@requirement("HUB-CANCEL-50", "HUB-CANCEL-51")
 @pytest.mark.parametrize("row", rows(cancel="200"))
 async def test_cancel_of_an_unfinished_job(api: HubApi, given: HubGiven, row: Row) -> None:
     """200 and cancelled, in whatever attempt it is."""
     job = await placed(given, row["state"])
-    answer = await api.cancel(job).succeeds(200)
+    with about("HUB-CANCEL-51" if row["state"] == "waiting" else "HUB-CANCEL-50"):
+        answer = await api.cancel(job).succeeds(200)
     expect_fields(answer.inner, {"id": job.id, "status": "cancelled"}, "/data")
     expect_fields(await given.detail(job), {"status": "cancelled"}, "/data")
 

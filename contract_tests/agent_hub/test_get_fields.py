@@ -99,7 +99,6 @@ async def test_what_each_state_has(given: HubGiven) -> None:
 )
 async def test_a_retried_job_over_its_life(given: HubGiven) -> None:
     """A retried job keeps its first attempt's times, and has the last one's end and failure."""
-    given.clock.needs_pace(3)
     project, backoff, margin = await given.project(), given.timing.backoff[0], given.clock.margin
     said = ("429 rate limited", "it broke")
     first = {"afterSeconds": 1, "result": "failed", "failureType": "llm_error", "retriable": True, "message": said[0]}

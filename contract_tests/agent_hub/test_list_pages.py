@@ -9,7 +9,7 @@ import pytest
 
 from contract_tests.agent_hub.client import ids_of, item
 from contract_tests.agent_hub.pages import judge_once, judge_order, page, page_of, queued_at, walk
-from contract_tests.agent_hub.scenes import every_state
+from contract_tests.agent_hub.scenes import every_state, retried
 from contract_tests.agent_hub.shapes import FIELDS
 from contract_tests.calls import UNSET
 from contract_tests.checks import about, expect, requirement
@@ -181,11 +181,7 @@ async def test_a_job_retried_by_itself_keeps_its_place(api: HubApi, given: HubGi
     job = await given.waiting_job(project, batch=batch)
     later = await given.job(project, batch=batch)
     first = (await page(api, batchId=batch)).items
-    await given.clock.advance(given.timing.backoff[0] + given.clock.margin)
-    await given.until(job, "failed", rule="HUB-RETRY-02")
-    again = await given.detail(job)
-    with about("HUB-RETRY-02", step="a retry that comes"):
-        expect(again.get("attempt") == 2, "attempt 2", str(again.get("attempt")), "/data/attempt")
+    await retried(given, job, "failed", 1)
     entries = (await page(api, batchId=batch)).items
     for came in (first, entries):
         expect(ids_of(came) == [later.id, job.id], f"{[later.id, job.id]}", f"{ids_of(came)}", "/data/items")

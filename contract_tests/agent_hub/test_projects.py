@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from contract_tests.agent_hub.client import item
 from contract_tests.agent_hub.given import Node
+from contract_tests.agent_hub.rounds import ends
 from contract_tests.checks import about, expect, expect_fields, requirement
 
 if TYPE_CHECKING:
@@ -31,6 +33,30 @@ async def test_a_project_has_an_entry_for_each_node(api: HubApi, given: HubGiven
     await judge(api, [shared, own], wanted)
     await given.without_projects(here)
     await judge(api, [shared, own], wanted[2:])
+
+
+@requirement("HUB-NODE-03")
+async def test_the_same_id_on_two_nodes_is_two_projects(given: HubGiven) -> None:
+    """Two nodes have a project of one id: it can go from one of them, and the other one's jobs run all the same."""
+    name = given.unique("proj")
+    here, there = await given.node([name]), await given.node([name])
+    for node in (here, there):
+        await given.script(name, ends(600), node=node)
+    kept, gone = await given.submitted(*(item(name, nodeId=node.id) for node in (here, there)))
+    came = [(await given.detail(job)).get("nodeId") for job in (kept, gone)]
+    expect(came == [here.id, there.id], f"jobs on {here.id} and {there.id}", str(came), "/data/nodeId")
+    await given.without_projects(there)
+    names = [entry.get("nodeId") for entry in await entries_of(given.api, name)]
+    expect(names == [here.id], f"one project left, that of {here.id}", str(names), "/data/items")
+    with about("HUB-NODE-03"):
+        (again,) = await given.submitted(item(name, nodeId=here.id))
+    expect((await given.detail(again)).get("nodeId") == here.id, f"a job on {here.id}", "another", "/data/nodeId")
+
+
+async def entries_of(api: HubApi, project: str) -> list[dict[str, Any]]:
+    """The entries of a project, whatever surrounds them."""
+    entries = (await api.projects().succeeds(200)).entries
+    return [entry for entry in entries if entry.get("projectId") == project]
 
 
 async def judge(api: HubApi, projects: list[str], wanted: list[tuple[str, Node, bool]]) -> None:

@@ -139,3 +139,15 @@ def add_step(before: str, added: Document) -> Callable[[Document], None]:
                     item["steps"].insert(ids.index(before), added)
 
     return edit
+
+
+def effect(name: str, *without: str, **values: Any) -> Callable[[Document], None]:
+    """Change an effect of the machine."""
+
+    def edit(document: Document) -> None:
+        effects = document["x-state-machine"]["effects"][name]
+        effects.update(values)
+        for column in without:
+            del effects[column]
+
+    return edit

@@ -167,7 +167,7 @@ FAULTS = (
         "at 30 s of silence exactly the job runs still",
         ("HUB-FAIL-50",),
         edit=machine(
-            "timers", "node-lost", "at", value="job.silentSince != null ? job.silentSince + silence + 1 : null"
+            "timers", "node-lost", "at", value="job.silentSince == null ? null : job.silentSince + silence + 1"
         ),
     ),
     Mutant(

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs
 
 from mock_server.app import iso
 from mock_server.calls import Refusal
-from mock_server.faults.edits import part, several
+from mock_server.faults.edits import effect, part, several
 from mock_server.hub.api import HubApi
 from mock_server.hub.entities import JOB
 from mock_server.hub.shapes import Shapes
@@ -300,18 +300,6 @@ def rename(old: str, new: str) -> Callable[[Document], None]:
 def limit(**values: Any) -> Callable[[Document], None]:
     """Change what `limit` can be."""
     return query("limit", **{"type": "integer", "minimum": 1, "maximum": 200, "default": 50, **values})
-
-
-def effect(name: str, *without: str, **values: Any) -> Callable[[Document], None]:
-    """Change an effect of the machine."""
-
-    def edit(document: Document) -> None:
-        effects = document["x-state-machine"]["effects"][name]
-        effects.update(values)
-        for column in without:
-            del effects[column]
-
-    return edit
 
 
 def listing(id_: str, title: str, rules: Sequence[str], api: type[HubApi], *edits: Any) -> Mutant:

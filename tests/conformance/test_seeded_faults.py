@@ -13,7 +13,7 @@ from mock_server.mutants import registry
 
 
 def run(path, *options):
-    done = contract("mutants", "run", *options, "--report", f"json={path}")
+    done = contract("mutants", "run", *options, "--report", f"json={path}", timeout=1200)
     return done, {row["id"]: row for row in json.loads(path.read_text("utf-8"))}
 
 
