@@ -159,9 +159,11 @@ def judge_detail_of(event: Event, detail: Mapping[str, Any], *, stands: bool) ->
 
 
 def _without_instant(progress: Any) -> Any:
+    """Without `updatedAt`; a progress of nothing at all, which a heartbeat may bring at any time, counts as null."""
     if not isinstance(progress, dict):
         return progress
-    return {name: value for name, value in progress.items() if name != "updatedAt"}
+    told = {name: value for name, value in progress.items() if name != "updatedAt"}
+    return told if any(told.get(name) for name in (*NUMBERS, "lastActivity")) else None
 
 
 def judge_ids(events: Sequence[Event], first: int = 1) -> None:

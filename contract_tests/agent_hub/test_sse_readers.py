@@ -37,8 +37,8 @@ async def test_many_streams_of_a_busy_job_are_whole(api: HubApi, given: HubGiven
         await clock.advance(SPACING * (REPORTS + 1))
         for stream in streams:
             with about("HUB-SSE-07", step="a job that is done"):
-                await stream.until("job.completed", within=given.clock.grace + 1)
-                await stream.ends(within=given.clock.grace + 1)
+                await stream.until("job.completed", within=PATIENCE)
+                await stream.ends(within=PATIENCE)
             judge_ids(stream.events)
 
 

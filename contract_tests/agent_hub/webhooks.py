@@ -93,7 +93,7 @@ async def comes(hook: Hook, kind: str, of: str, number: int = 1) -> Delivery:
 def blamed(hook: Hook, kind: str, of: str) -> str:
     """The rule that is broken where an event is not there."""
     came = [event_of(delivery)[0] for delivery in hook.deliveries if names(delivery, of)]
-    if came and not any(came) and kind != BATCH:
+    if came and not any(came):
         return "HUB-WH-53"
     return "HUB-WH-01" if not came and kind == COMPLETED else RULES[kind]
 

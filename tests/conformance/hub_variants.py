@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hub_layers as layers
 import hub_rewrites as rewrites
+import hub_seed_alone
 from variant_rewrites import Spelling
 from variant_streams import EventStyle
 from variant_traits import Trait, Variants
@@ -70,7 +71,7 @@ TRAITS: dict[str, Trait] = {
             between=(":", "", ": keep-alive", ""),
         )
     ),
-    "events: cut anywhere": Trait(events=EventStyle("\r\n", cut=40)),
+    "events: cut anywhere": Trait(events=EventStyle("\r\n", ("event", "id", "data"), "", cut=40)),
     # Webhooks
     "webhooks: late": Trait(layers={"webhooks": layers.LateWebhooks}),
     "webhooks: a second late": Trait(layers={"webhooks": layers.LaterWebhooks}),
@@ -102,6 +103,8 @@ TRAITS: dict[str, Trait] = {
     "no reset": Trait(without=("reset",)),
     "no node": Trait(without=("node",)),
     "one key": Trait(one_key=True),
+    # Decisions
+    "by the seed alone": hub_seed_alone.TRAIT,
 }
 """Everything that the contract leaves open and a build of these parts can show."""
 
@@ -150,7 +153,7 @@ BUILDS: dict[str, tuple[str, ...]] = {
         "webhooks: not signed",
         "one key",
     ),
-    "in fast time": ("time flies", "events: no spaces, data first"),
+    "by the seed": ("by the seed alone",),
     "few states": ("no outcome", "no node-online, no default-callback", "no reset"),
 }
 
@@ -160,9 +163,11 @@ VARIANTS = Variants(
     slow=(
         "closes at the end",
         "events: CRLF",
+        "events: no spaces, data first",
         "webhooks: a second late",
         "webhooks: signed, nobody tells how",
         "time flows",
+        "time flies",
         "time flows, swept late",
         "short times",
         "no advance-time",
