@@ -42,7 +42,9 @@ def rewrite(reply: Reply) -> None:
 
 
 def _refusal(reply: Reply) -> None:
-    error = reply.data["error"]
+    error = reply.data.get("error")
+    if error is None:  # what lies outside `/v1` is another API's
+        return
     if error["code"] == "ambiguous_project":
         reply.status = 409
     reply.status = _STATUSES.get(reply.status, reply.status)

@@ -153,7 +153,6 @@ BUILDS: dict[str, tuple[str, ...]] = {
         "webhooks: not signed",
         "one key",
     ),
-    "by the seed": ("by the seed alone",),
     "few states": ("no outcome", "no node-online, no default-callback", "no reset"),
 }
 
@@ -172,5 +171,6 @@ VARIANTS = Variants(
         "short times",
         "no advance-time",
         "no node",
+        "by the seed alone",
     ),
 )
