@@ -103,6 +103,17 @@ def is_integer(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1
 
 
+def same_json(one: Any, other: Any) -> bool:
+    """Whether two JSON values are equal: ``1.0`` is 1, ``true`` is not; the order of keys means nothing."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same_json(one[key], other[key]) for key in other)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same_json, one, other))
+    return bool(one == other)
+
+
 def expect_fields(
     came: Mapping[str, Any],
     wanted: Mapping[str, Any],

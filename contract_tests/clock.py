@@ -67,6 +67,11 @@ class Clock:
         if not self.advances:
             raise CheckSkipped("needs the provider state advance-time")
 
+    def needs_pace(self, seconds: float) -> None:
+        """Skip the check unless one can look at something that lasts so many seconds: requests take real time."""
+        if not self.stands and seconds < 10 * self.margin:
+            raise CheckSkipped(f"needs a clock on which {seconds:g} s last long enough to look at something")
+
     def needs_to_stand(self) -> None:
         """Skip the check unless the target's clock stands: exact milliseconds can be met only there."""
         if not self.stands:

@@ -54,7 +54,7 @@ class HubAnswer(Answer):
     """An answer of the hub."""
 
     def __init__(self, response: Response, envelope: str) -> None:
-        """``envelope`` is the rule of level seed that wraps this success in ``data``."""
+        """``envelope`` is the rule that wraps this success in ``data``: of level seed where the seed shows it."""
         super().__init__(response)
         self._envelope = envelope
 
@@ -253,11 +253,11 @@ class HubApi:
 
     def projects(self) -> Call:
         """The projects that a job can name."""
-        return self.raw("GET", f"{BASE}/projects")
+        return self.raw("GET", f"{BASE}/projects", envelope="HUB-PROJ-50")
 
     def overview(self) -> Call:
         """Nodes and load."""
-        return self.raw("GET", f"{BASE}/overview")
+        return self.raw("GET", f"{BASE}/overview", envelope="HUB-OVW-50")
 
     async def together(self, calls: Sequence[Call]) -> list[HubAnswer]:
         """Send calls at the same moment, on connections that are open before."""

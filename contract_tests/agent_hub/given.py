@@ -95,6 +95,8 @@ class HubGiven:
     timing: HubTiming
     random: Random
     webhook_secret: str | None = None
+    took: float = 0.0
+    """Real seconds that it took to look at a job, at most: so long before a moment one has to ask at the latest."""
     _made: int = field(default=0)
 
     def unique(self, what: str) -> str:
@@ -288,7 +290,7 @@ class HubGiven:
         """A job's detail."""
         with about("HUB-GET-01", step="reading a job's detail"):
             answer = await (api or self.api).job(job).succeeds(200)
-        detail = answer.data
+        detail, self.took = answer.data, max(self.took, answer.response.received - answer.response.sent)
         with about("HUB-GET-03", step="reading a job's detail"):
             id_ = job if isinstance(job, str) else job.id
             expect(detail.get("id") == id_, f"id {id_}", str(detail.get("id")), "/data/id")

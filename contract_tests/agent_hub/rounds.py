@@ -100,7 +100,7 @@ class Since:
     """
 
     def __init__(self, given: HubGiven) -> None:
-        self._clock, self.margin = given.clock, given.clock.margin
+        self._given, self._clock, self.margin = given, given.clock, given.clock.margin
         self._began = self._ended = 0.0
 
     async def __aenter__(self) -> Self:
@@ -123,9 +123,12 @@ class Since:
         return round(self._ended)
 
     async def before(self, seconds: float) -> None:
-        """Go to the last moment before so many seconds are over; skips the check where that has passed already."""
-        limit = self._began + seconds * 1000
-        await self._go(limit - (1 if self._clock.stands else self.margin * 1000), limit)
+        """Go to the last moment before so many seconds are over; skips the check where that has passed already.
+
+        Where the clock flows one is there so early that one can still look at something, as long as that has taken.
+        """
+        limit, looking = self._began + seconds * 1000, 2 * self._given.took * max(self._clock.rate, 1)
+        await self._go(limit - (1 if self._clock.stands else max(self.margin, looking) * 1000), limit)
 
     async def exactly(self, seconds: float) -> None:
         """Go to the moment at which so many seconds are over."""

@@ -69,9 +69,9 @@ class Following:
         """The stream ends, with no further event."""
         await self.stream.ends(within=self.within)
 
-    async def finishes(self, kind: str) -> Event:
-        """Up to its final event, and the end behind it."""
-        event = await self.stream.until(FINAL, within=self.within)
+    async def finishes(self, kind: str, within: float | None = None) -> Event:
+        """Up to its final event, and the end behind it; ``within``: real seconds where much comes before it."""
+        event = await self.stream.until(FINAL, within=within or self.within)
         expect(event.event == kind, f"`{kind}`", f"`{event.event}` with {event.text[:200]}", "event")
         await self.ends()
         return event
@@ -159,9 +159,11 @@ def judge_detail_of(event: Event, detail: Mapping[str, Any], *, stands: bool) ->
 
 
 def _without_instant(progress: Any) -> Any:
+    """Without `updatedAt`; a progress of nothing at all, which a heartbeat may bring at any time, counts as null."""
     if not isinstance(progress, dict):
         return progress
-    return {name: value for name, value in progress.items() if name != "updatedAt"}
+    told = {name: value for name, value in progress.items() if name != "updatedAt"}
+    return told if any(told.get(name) for name in (*NUMBERS, "lastActivity")) else None
 
 
 def judge_ids(events: Sequence[Event], first: int = 1) -> None:

@@ -10,6 +10,7 @@ from contract_tests.agent_hub.client import describe, item
 from contract_tests.agent_hub.given import SOON, job_ids
 from contract_tests.agent_hub.shapes import instant
 from contract_tests.agent_hub.submitting import INVALID, a_place, details_of, each_invalid, each_refused
+from contract_tests.agent_hub.webhooks import names
 from contract_tests.checks import about, alone, expect, expect_fields, requirement
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ async def test_a_callback_url_overrides_the_default(given: HubGiven) -> None:
 
 def told(hook: Any, id_: str) -> bool:
     """Whether a hook was told of a job."""
-    return any(id_.encode() in delivery.body for delivery in hook.deliveries)
+    return any(names(delivery, id_) for delivery in list(hook.deliveries))
 
 
 LIMITS = {

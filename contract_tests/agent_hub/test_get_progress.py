@@ -149,6 +149,7 @@ async def test_the_end_of_a_round_reports_progress(given: HubGiven) -> None:
 @requirement("HUB-GET-63", "HUB-GET-64")
 async def test_a_new_attempt_starts_without_progress(given: HubGiven) -> None:
     """After a retry progress is null until the new attempt's first report."""
+    given.clock.needs_pace(8)
     again = {"afterSeconds": 100, "result": "done", "progress": [{"atSeconds": 8, "toolCalls": 1}]}
     told = {"progress": [{"atSeconds": 0.5, **TOLD}]}
     scene = await arranged(given, [Planned("waiting", round=told, again=again)])

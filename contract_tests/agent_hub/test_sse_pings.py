@@ -88,7 +88,8 @@ async def test_pings_come_to_the_millisecond(api: HubApi, given: HubGiven, clock
 async def test_pings_are_counted_from_the_connection(given: HubGiven, clock: Clock) -> None:
     """Of two streams that were opened 5 s apart each gets its pings 15 s after it was opened."""
     clock.needs_to_stand()
-    every, apart = given.timing.ping, 5
+    every = given.timing.ping
+    apart = every / 3
     job = await given.queued_job()
     async with following(given, job) as early:
         await clock.advance(apart)

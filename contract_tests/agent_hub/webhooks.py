@@ -12,7 +12,7 @@ from contract_tests.agent_hub.receiver import WITHIN
 from contract_tests.checks import CheckFailed, about, expect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from contract_tests.agent_hub.given import HubGiven, Job, Project
     from contract_tests.agent_hub.receiver import Delivery, Hook
@@ -44,11 +44,23 @@ def event_of(delivery: Delivery) -> tuple[str | None, str | None]:
 
 def names(delivery: Delivery, id_: str) -> bool:
     """Whether an id stands in what came, whatever its form."""
+    return id_ in says(delivery)
+
+
+def says(delivery: Delivery) -> str:
+    """All texts that came, whatever their form and however JSON spells them."""
     try:
-        shown = json.dumps(json.loads(delivery.body), ensure_ascii=False)
+        return "\n".join(_texts(json.loads(delivery.body)))
     except (ValueError, RecursionError):
-        shown = delivery.body.decode("utf-8", "replace")
-    return id_ in shown
+        return delivery.body.decode("utf-8", "replace")
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for item in [*value, *value.values()] if isinstance(value, dict) else value:
+            yield from _texts(item)
 
 
 def events(hook: Hook, kind: str, of: str | None = None) -> list[Delivery]:
@@ -81,7 +93,7 @@ async def comes(hook: Hook, kind: str, of: str, number: int = 1) -> Delivery:
 def blamed(hook: Hook, kind: str, of: str) -> str:
     """The rule that is broken where an event is not there."""
     came = [event_of(delivery)[0] for delivery in hook.deliveries if names(delivery, of)]
-    if came and not any(came) and kind != BATCH:
+    if came and not any(came):
         return "HUB-WH-53"
     return "HUB-WH-01" if not came and kind == COMPLETED else RULES[kind]
 
@@ -235,6 +247,7 @@ def answering(kind: str, *statuses: int) -> Callable[[Delivery], int]:
 async def only(given: HubGiven, hook: Hook, of: str, *kinds: str) -> None:
     """Of a job or a batch these events were told, in this order, and no others are to come by now."""
     await settle(given)
+    await hook.receiver.wait(lambda: len(told(hook, of)) >= len(kinds), WITHIN)
     came = told(hook, of)
     expect(came == list(kinds), f"of {of} told: {', '.join(kinds) or 'nothing'}", ", ".join(came) or "nothing", "/type")
 

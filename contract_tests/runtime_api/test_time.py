@@ -53,6 +53,7 @@ async def test_a_run_lasts_120_seconds_by_default(api: RuntimeApi, given: Given,
 @requirement("RT-TIME-54")
 async def test_heartbeats_do_not_outlast_the_limit(api: RuntimeApi, given: Given, clock: Clock) -> None:
     """A heartbeat just before the limit does not carry the run past it."""
+    clock.needs_pace(1)
     job = await given.running_job("runtime-a", timeoutSeconds=SHORT)
     await clock.advance(SHORT - 1)
     await api.heartbeat(job, by="runtime-a").succeeds()
@@ -63,6 +64,7 @@ async def test_heartbeats_do_not_outlast_the_limit(api: RuntimeApi, given: Given
 @requirement("RT-TIME-53")
 async def test_the_limit_counts_from_the_start(api: RuntimeApi, given: Given, clock: Clock) -> None:
     """Time between lock and first heartbeat is no part of the run."""
+    clock.needs_pace(1)
     job = await given.locked_job("runtime-a", timeoutSeconds=SHORT)
     await clock.advance(SHORT + 1)
     await api.heartbeat(job, by="runtime-a").succeeds()

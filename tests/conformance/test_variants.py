@@ -1,4 +1,7 @@
-"""Builds that are right in another way than the reference (``variants.py``) are conformant: no check cries wolf."""
+"""Builds that are right in another way than the reference (``variants.py``, ``hub_variants.py``) are conformant.
+
+No check cries wolf.
+"""
 
 from __future__ import annotations
 
@@ -6,51 +9,63 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from serve_variants import CATALOGUE
 from test_command import contract, last_line
-from variants import BUILDS, FUZZED, SLOW, TRAITS
 
 KEY = "key-of-the-variants"
+SECRET = "whsec_dGhlIHNlY3JldCBvZiB0aGUgdmFyaWFudHM="
 SERVE = Path(__file__).with_name("serve_variants.py")
 SIDE_BY_SIDE = 3  # some of them wait
-ARGUMENTS = dict.fromkeys(("in real time", "in fast time", "time flows", "time flies"), ("--timing", "sweep=0.5"))
-"""Where time flows, the checks wait for real; these builds sweep at once."""
+KEYS = {"runtime-api": "--api-key", "agent-hub": "--token"}
+BUILDS = [f"{system}/{build}" for system, variants in CATALOGUE.items() for build in variants.builds]
+TRAITS = [f"{system}/{trait}" for system, variants in CATALOGUE.items() for trait in variants.traits]
 
 
-def check(url: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    states = f"{url}/__control__/provider-states/runtime-api"
-    target = ("--base-url", url, "--provider-states", states, "--api-key", KEY)
-    return contract("check", "runtime-api", *target, *arguments, timeout=300)
+def check(name: str, url: str) -> subprocess.CompletedProcess[str]:
+    system, _, build = name.partition("/")
+    variants = CATALOGUE[system]
+    states = f"{url}/__control__/provider-states/{system}"
+    arguments = ["--base-url", url, "--provider-states", states, KEYS[system], KEY, *variants.arguments(build)]
+    if build not in variants.fuzzed:
+        arguments.append("--no-fuzz")
+    secret = variants.secret(build, SECRET)
+    if system == "agent-hub" and secret is not None:
+        arguments += ["--webhook-secret", secret]
+    return contract("check", system, *arguments, timeout=400)
 
 
 @pytest.fixture(scope="module")
 def checked(request):
-    """The check of each variant that is asked for, two at a time."""
+    """The check of each variant that is asked for, some at a time."""
     items = (item for item in request.session.items if item.path == Path(__file__) and "checked" in item.fixturenames)
     names = [item.callspec.params["name"] for item in items]
-    server = subprocess.Popen(
-        [sys.executable, "-W", "ignore", str(SERVE), KEY, *names],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(SERVE.parents[2])},
-    )
-    line = server.stdout.readline()
-    if not line:
-        raise AssertionError(server.communicate(timeout=10)[1])
-    urls = json.loads(line)
-    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        runs: dict[str, Future[subprocess.CompletedProcess[str]]] = {
-            name: pool.submit(check, urls[name], *ARGUMENTS.get(name, ()), *(() if name in FUZZED else ("--no-fuzz",)))
-            for name in names
-        }
-        yield runs
-        pool.shutdown(cancel_futures=True)
-    server.communicate(timeout=10)
+    with tempfile.TemporaryFile("w+") as errors:  # what nobody reads would fill a pipe
+        server = subprocess.Popen(
+            [sys.executable, "-W", "ignore", str(SERVE), KEY, SECRET, *names],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(SERVE.parents[2])},
+        )
+        line = server.stdout.readline()
+        if not line:
+            server.wait(10)
+            errors.seek(0)
+            raise AssertionError(errors.read())
+        urls = json.loads(line)
+        with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+            runs: dict[str, Future[subprocess.CompletedProcess[str]]] = {
+                name: pool.submit(check, name, urls[name]) for name in names
+            }
+            yield runs
+            pool.shutdown(cancel_futures=True)
+        server.communicate(timeout=10)
 
 
 @pytest.mark.parametrize("name", BUILDS)
@@ -66,6 +81,8 @@ def test_each_trait_alone_is_conformant(checked, name):
     assert (done.returncode, last_line(done)) == (0, "conformant"), done.stdout + done.stderr
 
 
-def test_every_trait_is_in_a_build():
-    shown = {trait for build in BUILDS.values() for trait in build}
-    assert shown | set(SLOW) == set(TRAITS)
+@pytest.mark.parametrize("system", CATALOGUE)
+def test_every_trait_is_in_a_build(system):
+    variants = CATALOGUE[system]
+    shown = {trait for build in variants.builds.values() for trait in build}
+    assert shown | set(variants.slow) == set(variants.traits)

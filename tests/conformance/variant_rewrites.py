@@ -1,13 +1,20 @@
-"""What of an answer may be otherwise, as functions that rewrite one: of the API, or of a provider state."""
+"""What of an answer may be otherwise, as functions that rewrite one: of the API, or of a provider state.
+
+Those of the Runtime API, and what both APIs share; those of the hub are in ``hub_rewrites.py``.
+"""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Any
+from typing import Any, Literal
 
 INSTANTS = ("lockedAt", "lockUntil", "startedAt", "finishedAt", "createdAt", "updatedAt")
+
+
+ESCAPED = 500
+"""Characters of a text, from its start, that are written as escapes."""
 
 
 @dataclass
@@ -22,6 +29,8 @@ class Reply:
     data: Any
     body: bytes | None = None
     """Bytes to be sent in place of ``data``."""
+    kind: Literal["answer", "stream", "event", "webhook"] = "answer"
+    """What it is: an answer; the head of a stream, which has no data; one event of a stream; a webhook."""
 
     @property
     def of_api(self) -> bool:
@@ -115,24 +124,24 @@ class Spelling:
     """JSON in another spelling: keys in another order, spaces, escapes, whole numbers with a fraction."""
 
     def __init__(self, *, escapes: bool = False, spaces: bool = False, fractions: bool = False) -> None:
-        self.escapes, self.fractions = escapes, fractions
-        self.gap = " \r\n\t" if spaces else ""
+        self.escapes, self.fractions, self.spaces = escapes, fractions, spaces
 
     def __call__(self, reply: Reply) -> None:
         if reply.data is not None and reply.body is None:
-            reply.body = f"{self.gap}{self.written(reply.data)}{self.gap}".encode()
+            gap = "" if not self.spaces else " \t" if reply.kind == "event" else " \r\n\t"  # events are one line
+            reply.body = f"{gap}{self.written(reply.data, gap)}{gap}".encode()
 
-    def written(self, value: Any) -> str:
+    def written(self, value: Any, gap: str) -> str:
         """A JSON value, spelled."""
-        gap = self.gap
         if isinstance(value, dict):
-            items = [f"{self.written(key)}{gap}:{gap}{self.written(value[key])}" for key in reversed(value)]
+            items = [f"{self.written(key, gap)}{gap}:{gap}{self.written(value[key], gap)}" for key in reversed(value)]
             return "{" + gap + f"{gap},{gap}".join(items) + gap + "}"
         if isinstance(value, list):
-            return "[" + gap + f"{gap},{gap}".join(map(self.written, value)) + gap + "]"
+            return "[" + gap + f"{gap},{gap}".join(self.written(item, gap) for item in value) + gap + "]"
         if isinstance(value, str) and self.escapes:
-            units = value.encode("utf-16-be")
-            return '"' + "".join(f"\\u{units[i]:02x}{units[i + 1]:02X}" for i in range(0, len(units), 2)) + '"'
+            units = value[:ESCAPED].encode("utf-16-be")
+            escaped = "".join(f"\\u{units[i]:02x}{units[i + 1]:02X}" for i in range(0, len(units), 2))
+            return f'"{escaped}{json.dumps(value[ESCAPED:], ensure_ascii=False)[1:]}'
         if isinstance(value, int) and not isinstance(value, bool) and self.fractions:
             return f"{value}.0" if value % 2 else f"{value}.00E+0"
         return json.dumps(value, ensure_ascii=False)

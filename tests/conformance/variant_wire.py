@@ -1,4 +1,4 @@
-"""HTTP/1.1 in manners that are allowed and rare: a small server of its own, since no common one can be told to."""
+"""HTTP in manners that are allowed and rare: a small server, and a small client, since no common one can be told to."""
 
 from __future__ import annotations
 
@@ -7,16 +7,21 @@ import contextlib
 import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 import h11
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 
 def lower(name: str) -> str:
     return name.lower()
+
+
+def title(name: str) -> str:
+    """``X-Request-ID``, ``Cache-Control``."""
+    return "-".join(part.upper() if len(part) < 4 else part.capitalize() for part in name.split("-"))
 
 
 @dataclass(frozen=True)
@@ -26,9 +31,14 @@ class Style:
     name: Callable[[str], str] = lower
     """How a header's name is written."""
     framing: Literal["length", "chunked", "close"] = "length"
-    """Where a body ends: where its length says, in chunks of any size, or where the connection ends."""
+    """Where a body ends: where its length says, in chunks of any size, or where the connection ends.
+
+    A body that is sent while it is made has no length: it comes in chunks, then.
+    """
     lingers: float = 0
     """Seconds for which the connection stays open after the answer, asked for or not."""
+    version: Literal["1.0", "1.1"] = "1.1"
+    """With 1.0 there are no chunks."""
 
 
 class Front:
@@ -44,8 +54,7 @@ class Front:
             while True:
                 async with asyncio.timeout(seconds):
                     scope, body = await self._request(reader)
-                writer.write(await self._answer(scope, body))
-                await writer.drain()
+                await self._serve(scope, body, reader, writer)
                 if not self.style.lingers:
                     break
                 seconds = self.style.lingers
@@ -59,6 +68,23 @@ class Front:
             writer.close()
             with contextlib.suppress(OSError):
                 await writer.wait_closed()
+
+    async def _serve(
+        self, scope: dict[str, Any], body: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        answer = Answering(self.style, self.rng, scope["method"], writer)
+        messages = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def receive() -> dict[str, Any]:
+            if messages:
+                return messages.pop(0)
+            with contextlib.suppress(OSError):
+                while await reader.read(2**16):
+                    pass
+            return {"type": "http.disconnect"}
+
+        await self.app(scope, receive, answer.send)
+        await asyncio.sleep(0)  # who waited for the client to go, reads no more
 
     @staticmethod
     async def _request(reader: asyncio.StreamReader) -> tuple[dict[str, Any], bytes]:
@@ -94,34 +120,57 @@ class Front:
         }
         return scope, b"".join(body)
 
-    async def _answer(self, scope: dict[str, Any], body: bytes) -> bytes:
-        sent: list[dict[str, Any]] = []
-        messages = [{"type": "http.request", "body": body, "more_body": False}]
 
-        async def receive() -> dict[str, Any]:
-            return messages.pop(0) if messages else {"type": "http.disconnect"}
+class Answering:
+    """One answer on its way: whole where the app gives it whole, otherwise in the pieces in which it comes."""
 
-        async def send(message: dict[str, Any]) -> None:
-            sent.append(message)
+    def __init__(self, style: Style, rng: random.Random, method: str, writer: asyncio.StreamWriter) -> None:
+        self.style, self.rng, self.method, self.writer = style, rng, method, writer
+        self._start: dict[str, Any] = {}
+        self._framing = ""
+        """Of an answer whose head is written."""
 
-        await self.app(scope, receive, send)
-        content = b"".join(message.get("body", b"") for message in sent[1:])
-        headers = [(name, value) for name, value in sent[0]["headers"] if name != b"content-length"]
-        return self._bytes(sent[0]["status"], headers, content, scope["method"] == "HEAD")
+    async def send(self, message: dict[str, Any]) -> None:
+        """What the app sends; nobody may be there to read it any more."""
+        if self.writer.is_closing():
+            return
+        with contextlib.suppress(OSError):
+            self._take(message)
+            await self.writer.drain()
 
-    def _bytes(self, status: int, headers: list[tuple[bytes, bytes]], content: bytes, head_only: bool) -> bytes:
-        lines = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
-        lines.append(("connection", "keep-alive" if self.style.lingers else "close"))
+    def _take(self, message: dict[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            self._start = message
+            return
+        content, more = message.get("body", b""), message.get("more_body", False)
+        if not self._framing:
+            self._head(content, more)
+        if self.method == "HEAD" or self._start["status"] == 204:
+            return
+        if self._framing == "chunked":
+            self.writer.writelines(self._chunks(content))
+            if not more:
+                self.writer.write(b"0\r\n\r\n")
+        else:
+            self.writer.write(content)
+
+    def _head(self, content: bytes, more: bool) -> None:
+        style, status = self.style, self._start["status"]
+        self._framing = "chunked" if more and style.framing == "length" else style.framing
+        lines = [
+            (name.decode("latin-1"), value.decode("latin-1"))
+            for name, value in self._start["headers"]
+            if name != b"content-length"
+        ]
+        lines.append(("connection", "keep-alive" if style.lingers else "close"))
         if status != 204:
-            if self.style.framing == "chunked":
+            if self._framing == "chunked":
                 lines.append(("transfer-encoding", "chunked"))
-                content = b"".join(self._chunks(content))
-            elif self.style.framing == "length":
+            elif self._framing == "length":
                 lines.append(("content-length", str(len(content))))
         self.rng.shuffle(lines)
-        start = "".join(f"{self.style.name(name)}: {value}\r\n" for name, value in lines)
-        shown = b"" if head_only or status == 204 else content
-        return f"HTTP/1.1 {status} As It Is\r\n{start}\r\n".encode("latin-1") + shown
+        start = "".join(f"{style.name(name)}: {value}\r\n" for name, value in lines)
+        self.writer.write(f"HTTP/{style.version} {status} As It Is\r\n{start}\r\n".encode("latin-1"))
 
     def _chunks(self, content: bytes) -> list[bytes]:
         chunks = []
@@ -129,4 +178,55 @@ class Front:
             size = self.rng.randint(1, max(1, min(len(content), 400)))
             part, content = content[:size], content[size:]
             chunks.append(b"%X;part=%d\r\n%s\r\n" % (size, len(chunks), part))
-        return [*chunks, b"0\r\n\r\n"]
+        return chunks
+
+
+@dataclass(frozen=True)
+class Posting:
+    """How a client writes its requests."""
+
+    version: Literal["1.0", "1.1"] = "1.1"
+    name: Callable[[str], str] = lower
+    """How a header's name is written."""
+    chunked: bool = False
+    """Whether the body comes in chunks, with no length told."""
+    expects: bool = False
+    """Whether it asks with ``Expect: 100-continue`` before it sends the body, and waits for the answer."""
+    more: tuple[tuple[str, str], ...] = ()
+    """Further headers."""
+
+    async def post(self, url: str, headers: Mapping[str, str], content: bytes) -> int:
+        """POST on a connection of its own; the status. Raises ``OSError`` or ``EOFError`` where none comes."""
+        parts = urlsplit(url)
+        reader, writer = await asyncio.open_connection(parts.hostname, parts.port or 80)
+        try:
+            writer.write(self._head(parts.path or "/", parts.netloc, headers, content))
+            if self.expects and await self._status(reader) != 100:
+                raise EOFError
+            writer.write(self._body(content))
+            while (status := await self._status(reader)) == 100:
+                pass
+            return status
+        finally:
+            writer.close()
+
+    def _head(self, path: str, host: str, headers: Mapping[str, str], content: bytes) -> bytes:
+        lines = [("host", host), *headers.items(), *self.more]
+        lines.append(("transfer-encoding", "chunked") if self.chunked else ("content-length", str(len(content))))
+        if self.expects:
+            lines.append(("expect", "100-continue"))
+        start = "".join(f"{self.name(name)}: {value}\r\n" for name, value in lines)
+        return f"POST {path} HTTP/{self.version}\r\n{start}\r\n".encode("latin-1")
+
+    def _body(self, content: bytes) -> bytes:
+        if not self.chunked:
+            return content
+        half = len(content) // 2
+        pieces = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in (content[:half], content[half:]) if piece)
+        return pieces + b"0\r\n\r\n"
+
+    @staticmethod
+    async def _status(reader: asyncio.StreamReader) -> int:
+        """The status of the next head."""
+        head = await reader.readuntil(b"\r\n\r\n")
+        return int(head.split(b" ", 2)[1])

@@ -1,8 +1,4 @@
-"""Builds that are right in another way than the reference: each trait is something that the contract leaves open.
-
-A trait is made of what the reference is made of: an edit of the specification that is executed, a layer over a part,
-a rewriting of answers, a style of HTTP. None is an option of the product: they are served by ``serve_variants.py``.
-"""
+"""Builds of the Runtime API that are right in another way than the reference."""
 
 from __future__ import annotations
 
@@ -10,34 +6,19 @@ import asyncio
 import random
 import secrets
 import uuid
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import variant_rewrites as rewrites
-from variant_rewrites import Reply, Spelling
-from variant_wire import Style
+from variant_rewrites import Spelling
+from variant_traits import Trait, Variants
+from variant_wire import Style, title
 
 from mock_server.executor import Outcome
 from mock_server.faults.edits import machine, put, step
 from mock_server.store import Change, Due
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-
-@dataclass(frozen=True)
-class Trait:
-    """One thing done otherwise; ``layers`` are put over parts of the build by their names in ``mutants.Parts``."""
-
-    edits: tuple[Callable[[dict[str, Any]], None], ...] = ()
-    layers: Mapping[str, type] = field(default_factory=dict)
-    rewrite: Callable[[Reply], None] | None = None
-    style: Style | None = None
-    delay: float = 0
-    """Seconds by which an answer may be late."""
-    clock: str | None = None
-    without: tuple[str, ...] = ()
-    """Provider states that are not offered."""
+    from collections.abc import Mapping
 
 
 class LateSweeper:
@@ -168,9 +149,8 @@ def _revoked_while_expired(document: dict[str, Any]) -> None:
     step(document, "revoke.active")["from"].append("expired")
 
 
-def _title(name: str) -> str:
-    return "-".join(part.upper() if len(part) < 4 else part.capitalize() for part in name.split("-"))
-
+FLOWS = ("--timing", "sweep=0.5")
+"""Where time flows, the checks wait for real; these builds sweep at once."""
 
 TRAITS: dict[str, Trait] = {
     "more properties": Trait(rewrite=rewrites.more_properties),
@@ -182,7 +162,7 @@ TRAITS: dict[str, Trait] = {
     "cache control": Trait(rewrite=rewrites.cache_control),
     "slow": Trait(delay=0.003),
     "closes at the end": Trait(style=Style(framing="close")),
-    "chunks, Title-Case, open": Trait(style=Style(_title, "chunked", lingers=2)),
+    "chunks, Title-Case, open": Trait(style=Style(title, "chunked", lingers=2)),
     "UPPER-CASE": Trait(style=Style(str.upper)),
     "ids: UUID": Trait(layers={"engine": Uuids}),
     "ids: 128 characters": Trait(layers={"engine": LongIds}),
@@ -207,8 +187,8 @@ TRAITS: dict[str, Trait] = {
     "no snapshotId is absent": Trait(rewrite=rewrites.absent_snapshot_id),
     "another snapshot": Trait(rewrite=rewrites.other_snapshot),
     "no documents": Trait(rewrite=rewrites.no_document),
-    "time flows": Trait(clock="real"),
-    "time flies": Trait(clock="x60"),
+    "time flows": Trait(clock="real", arguments=FLOWS),
+    "time flies": Trait(clock="x60", arguments=FLOWS),
     "no inspect-job": Trait(without=("inspect-job",)),
     "no reset, no rerun": Trait(without=("reset", "rerun-job")),
     "no cancel, no consent, no credential": Trait(without=("cancel-job", "revoke-ai-consent", "credential")),
@@ -251,9 +231,5 @@ BUILDS: dict[str, tuple[str, ...]] = {
     "in fast time": ("time flies",),
     "few states": ("no inspect-job", "no reset, no rerun", "no cancel, no consent, no credential"),
 }
-"""Builds that show many traits at once; every trait but those of :data:`SLOW` is in one of them."""
 
-FUZZED = ("talkative", "other numbers")
-"""Builds that generated requests are sent to as well."""
-SLOW = ("sweeper a second late",)
-"""Traits whose checks take long: in the soak alone."""
+VARIANTS = Variants(TRAITS, BUILDS, fuzzed=("talkative", "other numbers"), slow=("sweeper a second late",))
