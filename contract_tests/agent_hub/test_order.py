@@ -107,13 +107,16 @@ async def test_a_project_runs_one_job_at_a_time(given: HubGiven) -> None:
         ids = await given.submitted(*[item(project) for _ in range(3)])
         for _ in range(3):
             ids += await given.submitted(item(project))
-    running = []
-    for seconds in (0.5, 2.5, 4.5):
+    for seconds in (
+        (0.5, 2.5, 4.5) if given.clock.stands else ()
+    ):  # otherwise one ends between two looks, another starts
         await start.reach(seconds)
         details = [await given.detail(id_) for id_ in ids]
-        running.append(sum(detail.get("status") == "running" for detail in details))
-    expect(max(running) == 1, "one running job", f"{running}")
+        running = sum(detail.get("status") == "running" for detail in details)
+        expect(running == 1, "one running job", f"{running} after {seconds:g} s")
     await start.reach(6.5)
+    for id_ in ids:
+        await becomes(given, id_, "done")
     one_after_the_other(await by_start(given, ids))
 
 
