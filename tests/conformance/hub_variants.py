@@ -159,7 +159,7 @@ BUILDS: dict[str, tuple[str, ...]] = {
 VARIANTS = Variants(
     TRAITS,
     BUILDS,
-    fuzzed=("talkative", "other numbers"),
+    fuzzed=("talkative",),
     slow=(
         "closes at the end",
         "events: CRLF",
