@@ -148,12 +148,13 @@ async def test_silences_are_not_added(given: HubGiven) -> None:
 @pytest.mark.parametrize("kind", ["ai", "script"])
 async def test_reports_that_waited_arrive(given: HubGiven, kind: str) -> None:
     """Rounds end while their node is silent: nothing shows, and with the node their reports come."""
+    over = 5 + given.timing.node_lost / 3
     async with Started(given) as start:
         good, bad, retried = jobs = await side_by_side(
             given,
-            ends(15, summary="all is well"),
-            fails(15, type="engine_error", message="it broke"),
-            fails(15, message="429"),
+            ends(over, summary="all is well"),
+            fails(over, type="engine_error", message="it broke"),
+            fails(over, message="429"),
             kind=kind,
         )
     await start.reach(5)
@@ -179,7 +180,8 @@ async def test_reports_that_waited_arrive(given: HubGiven, kind: str) -> None:
 @requirement("HUB-FAIL-52")
 async def test_progress_that_waited_arrives(given: HubGiven) -> None:
     """Progress that a silent node had to report shows when it is back, and the round goes on."""
-    told = [{"atSeconds": 3, "toolCalls": 3}, {"atSeconds": 15, "toolCalls": 9, "lastActivity": "reads"}]
+    late = 5 + given.timing.node_lost / 3
+    told = [{"atSeconds": 3, "toolCalls": 3}, {"atSeconds": late, "toolCalls": 9, "lastActivity": "reads"}]
     async with Started(given) as start:
         [job] = await side_by_side(given, ends(200, progress=told))
     await start.reach(5)
@@ -201,12 +203,14 @@ async def test_progress_that_waited_arrives(given: HubGiven) -> None:
 @requirement("HUB-FAIL-52")
 async def test_a_timeout_that_waited_arrives(given: HubGiven) -> None:
     """The round's limit passed while the node was silent, and it is back in time: `timeout`; in time is in time."""
+    limit = round(5 + given.timing.node_lost / 3)
+    rounds = hangs(), ends(limit + 1), ends(limit - 1)
     async with Started(given) as start:
-        hung, late, good = await side_by_side(given, hangs(), ends(18), ends(14), kind="script", timeoutSeconds=16)
+        hung, late, good = await side_by_side(given, *rounds, kind="script", timeoutSeconds=limit)
     await start.reach(5)
     async with Since(given) as silence:
         await given.offline(hung.project.node)
-    await silence.reach(given.timing.node_lost / 2)
+    await silence.reach(given.timing.node_lost * 2 / 3)
     for job in (hung, late, good):
         await becomes(given, job, "running")
     await given.online(hung.project.node)
