@@ -13,10 +13,10 @@ from conformance.systems import AGENT_HUB, RUNTIME_API
 
 pytestmark = pytest.mark.soak
 
-KEY = "key-of-the-soak"
+KEY, TOKEN = "key-of-the-soak", "zqa_live_of_the_soak"
 SECRET = "whsec_dGhlIHNlY3JldCBvZiB0aGUgc29haw=="
-SECRETS = {"CONTRACT_API_KEY": KEY, "CONTRACT_HUB_TOKEN": KEY, "CONTRACT_WEBHOOK_SECRET": SECRET}
-GIVEN = {RUNTIME_API: ("--api-key", KEY), AGENT_HUB: ("--token", KEY, "--webhook-secret", SECRET)}
+SECRETS = {"CONTRACT_API_KEY": KEY, "CONTRACT_HUB_TOKEN": TOKEN, "CONTRACT_WEBHOOK_SECRET": SECRET}
+GIVEN = {RUNTIME_API: ("--api-key", KEY), AGENT_HUB: ("--token", TOKEN, "--webhook-secret", SECRET)}
 UNSHOWN = {RUNTIME_API: set(), AGENT_HUB: {"HUB-WH-64"}}
 """What no build shows that signs its webhooks."""
 RUN_LIMIT = 120
