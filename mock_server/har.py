@@ -71,6 +71,7 @@ def exchange(world_path: str, entry: Entry) -> dict[str, Any]:
         "_verdict": entry.verdict,
         "_errorCode": entry.error_code,
         "_fault": None if entry.fault is None else orjson.loads(entry.fault),
+        "_model": None if entry.model is None else orjson.loads(entry.model),
     }
 
 
