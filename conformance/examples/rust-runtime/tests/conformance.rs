@@ -31,7 +31,8 @@ async fn a_job_is_locked_kept_alive_and_done_in_order() {
             {"name": "the result of this attempt", "calls": {"operationId": "submitResult"}, "count": {"exactly": 1},
              "every": {"requestBody": {"schemaVersion": "quiz_output_v1", "attemptNo": 0}}},
             {"name": "its log", "calls": {"operationId": "submitInvocationLogs", "status": 201}, "count": {"exactly": 1}},
-            {"name": "every call says who calls", "every": {"requestHeaders": {"x-runtime-instance-id": "runtime-1"}}},
+            {"name": "snapshots are asked for by name", "calls": {"operationId": "getSnapshot"},
+             "every": {"requestHeaders": {"x-runtime-instance-id": "runtime-1"}}},
         ]))
         .await;
     runtime.stop().await;

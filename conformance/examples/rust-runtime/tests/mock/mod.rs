@@ -21,7 +21,7 @@ fn server() -> &'static str {
         let mut words = command.split_whitespace();
         let mut child = Command::new(words.next().expect("CONTRACT_COMMAND is empty"))
             .args(words)
-            .args(["serve", "--port", "0", "--until-eof"])
+            .args(["serve", "--port", "0", "--until-eof", "--api-key", TOKEN])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -46,7 +46,7 @@ impl World {
     pub async fn new(lock: f64, model: Value) -> Self {
         let http = Client::builder().no_proxy().build().unwrap();
         let mut world = Self { base_url: server().into(), http };
-        let options = json!({"port": true, "apiKey": TOKEN, "timing": {"lock": lock}, "model": [{"calls": [model]}]});
+        let options = json!({"port": true, "timing": {"lock": lock}, "model": [{"calls": [model]}]});
         world.base_url = world.control("worlds", options).await["baseUrl"].as_str().unwrap().into();
         world
     }
