@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -43,6 +43,7 @@ impl State {
 /// A held lock. Its heartbeats end when it is dropped.
 pub struct Lock {
     state: watch::Receiver<State>,
+    wire: Arc<Mutex<()>>,
     beats: JoinHandle<()>,
 }
 
@@ -57,8 +58,10 @@ impl Lock {
     pub fn keep(api: Arc<Api>, config: &Config, job_id: String, sent: Instant) -> Self {
         let until = sent + config.lock_length();
         let (sender, state) = watch::channel(State { until, gone: false, cancelled: false, refused: false });
-        let beats = Beats { api, job_id, length: config.lock_length(), beat: config.beat(), state: sender };
-        Self { state, beats: tokio::spawn(beats.run()) }
+        let wire = Arc::new(Mutex::new(()));
+        let (length, beat) = (config.lock_length(), config.beat());
+        let beats = Beats { api, job_id, length, beat, state: sender, wire: wire.clone() };
+        Self { state, wire, beats: tokio::spawn(beats.run()) }
     }
 
     /// The work's outcome, or why it ended before: the lock is lost (RT-HB-62, RT-HB-63), or the job is to be stopped
@@ -70,6 +73,16 @@ impl Lock {
     /// The same for what is to be done of a job that is to be stopped: it ends with the lock alone.
     pub async fn hold_to_the_end<W: Future>(&self, work: W) -> Result<W::Output, Stop> {
         self.guard(work, |state| state.lost().then_some(Stop::Lost)).await
+    }
+
+    /// A report, while no heartbeat is under way: the two don't cross, and none follows a report that was taken.
+    pub async fn report(&self, report: impl Future<Output = Result<(), ApiError>>) -> Result<(), ApiError> {
+        let _wire = timeout(Duration::from_secs(1), self.wire.lock()).await; // one that hangs is not waited for
+        let answer = report.await;
+        if matches!(answer, Ok(()) | Err(ApiError::Refused { status: 404 | 409, .. })) {
+            self.beats.abort();
+        }
+        answer
     }
 
     async fn guard<W: Future>(&self, work: W, stop: impl Fn(&State) -> Option<Stop>) -> Result<W::Output, Stop> {
@@ -97,6 +110,7 @@ struct Beats {
     length: Duration,
     beat: Duration,
     state: watch::Sender<State>,
+    wire: Arc<Mutex<()>>,
 }
 
 impl Beats {
@@ -109,12 +123,15 @@ impl Beats {
         loop {
             let until = self.state.borrow().until;
             sleep_until(next.min(until)).await;
+            let wire = self.wire.lock().await; // a report goes first; each of its tries is shorter than the lock
             let sent = Instant::now();
             if sent >= until {
-                return self.end(|state| state.gone = true).await;
+                return self.end(|state| state.gone = true);
             }
-            let patience = (self.beat * 3 / 4).min(until - sent);
-            match timeout(patience, self.api.heartbeat(&self.job_id)).await.unwrap_or(Err(ApiError::Lost)) {
+            let patience = (self.beat * 3 / 4).min(until - sent).min(Duration::from_secs(5));
+            let answer = timeout(patience, self.api.heartbeat(&self.job_id)).await.unwrap_or(Err(ApiError::Lost));
+            drop(wire);
+            match answer {
                 Ok(cancelled) => {
                     refusals = 0;
                     next = sent + self.beat;
@@ -123,8 +140,8 @@ impl Beats {
                         state.cancelled |= cancelled;
                     });
                 }
-                Err(ApiError::Refused { status: 404 | 409, .. }) => return self.end(|state| state.gone = true).await,
-                Err(ApiError::Refused { .. }) if refusals > 0 => return self.end(|state| state.refused = true).await,
+                Err(ApiError::Refused { status: 404 | 409, .. }) => return self.end(|state| state.gone = true),
+                Err(ApiError::Refused { .. }) if refusals > 0 => return self.end(|state| state.refused = true),
                 Err(problem) => {
                     refusals += u32::from(matches!(problem, ApiError::Refused { .. })); // repeated once (RT-AUTH-61)
                     tracing::warn!(job = self.job_id, %problem, "heartbeat");
@@ -134,9 +151,8 @@ impl Beats {
         }
     }
 
-    /// Tells the last news and stays, silent, until the lock is dropped: whoever waits for news is not woken for nothing.
-    async fn end(self, news: impl FnOnce(&mut State)) {
+    /// Tells the last news: this task ends, what the lock's state says stays.
+    fn end(&self, news: impl FnOnce(&mut State)) {
         self.state.send_modify(news);
-        std::future::pending().await
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::api::{ApiError, Report};
 use crate::failure::{Code, Failure, Stop};
@@ -110,8 +110,8 @@ async fn send(context: &Context, lock: &Lock, entry: &Entry, report: Report, bod
     let mut unauthorized = 0;
     loop {
         let attempt = async {
-            let answer = context.api.report(&entry.id, report, body.clone());
-            tokio::time::timeout(TRY, answer).await.unwrap_or(Err(ApiError::Lost))
+            let answer = timeout(TRY, context.api.report(&entry.id, report, body.clone()));
+            lock.report(async { answer.await.unwrap_or(Err(ApiError::Lost)) }).await
         };
         let answer = match report {
             Report::Result => lock.hold(attempt).await?, // a cancel request ends it
