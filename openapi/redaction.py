@@ -184,3 +184,8 @@ def _encodings(value: str) -> set[str]:
         if end - start >= 4:
             forms |= {body[start:end], body[start:end].translate(str.maketrans("+/", "-_"))}
     return forms
+
+
+def forms(value: str) -> set[str]:
+    """Every text as which a secret may stand: itself, and what :class:`Redactor` replaces beside it."""
+    return _encodings(value)
