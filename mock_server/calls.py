@@ -135,6 +135,8 @@ class Exchange:
     """The job as it is after the request, where the operation looked at one."""
     fault: Met | None = None
     """What fault plans did to the request; the other fields tell what the API answered (or the fault, in its place)."""
+    sightings: Sequence[Mapping[str, str]] = ()
+    """Where the raw request held a secret that does not belong there; only of worlds that ask for it."""
     begun: int = field(default_factory=time.perf_counter_ns)
     request_id: str | None = None
     """The id of the request in answers of APIs that have one."""

@@ -66,8 +66,9 @@ class Entry(NamedTuple):
     request_body: str
     response_headers: str
     response_body: str
+    sightings: bytes
+    """JSON, as ``violations``."""
     violations: bytes
-    """JSON."""
 
     def document(self) -> dict[str, Any]:
         """The entry as the control plane shows it."""
@@ -75,6 +76,7 @@ class Entry(NamedTuple):
         document["fault"] = None if self.fault is None else orjson.loads(self.fault)
         document["requestHeaders"] = headers(self.request_headers)
         document["responseHeaders"] = headers(self.response_headers)
+        document["sightings"] = orjson.loads(self.sightings)
         document["violations"] = orjson.loads(self.violations)
         return document
 
@@ -163,6 +165,7 @@ class Journal:
             self._body(request),
             answered,
             self._body(response),
+            orjson.dumps(exchange.sightings) if exchange.sightings else b"[]",
             orjson.dumps([violation.entry() for violation in exchange.details]) if exchange.details else b"[]",
         )
         size = _size(entry)

@@ -115,12 +115,8 @@ class RuntimeApi:
         """What a Runtime needs to call the model (RT-CRED-07): the user's key where the job is to use that."""
         users = credential if job["apiKeyMode"] != "platform_key" else None
         key = users["apiKey"] if users else call.world.platform_key
-        return {
-            "provider": job["modelProvider"],
-            "model": job["modelName"],
-            "baseUrl": self.model_url(call),
-            "apiKey": key,
-        }
+        values = {"provider": job["modelProvider"], "model": job["modelName"], "baseUrl": self.model_url(call)}
+        return values if key is None else {**values, "apiKey": key}
 
     @staticmethod
     def model_url(call: Call) -> str:

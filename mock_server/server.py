@@ -10,6 +10,7 @@ from mock_server import fault_layer, pages
 from mock_server.app import EXCHANGE, Sender
 from mock_server.calls import Answer, Exchange
 from mock_server.control import BASE_PATH, Control, Guard
+from mock_server.sightings import Raw
 from mock_server.worlds import PREFIX, build_hub, fault_targets
 
 if TYPE_CHECKING:
@@ -58,6 +59,9 @@ class Server:
             if path.startswith(pages.BASE_PATH + "/"):
                 await pages.serve(scope, send)
                 return
+            raw = None
+            if world.sightings is not None:
+                receive = raw = Raw(scope, receive)
             try:
                 api = build_hub(world.options.mutant).api if below(path, self.hub_path) else world.build.api
                 if world.faults.active:
@@ -65,6 +69,8 @@ class Server:
                 else:
                     await api.asgi(scope, receive, send)
             finally:
+                if raw is not None and world.sightings is not None:
+                    exchange.sightings = world.sightings.of(raw)
                 entry = world.journal.record(exchange)
                 if self.recorder is not None:
                     self.recorder.add(world.path, entry)

@@ -23,7 +23,9 @@ from mock_server.hub.accounts import tokens
 from mock_server.hub.hub import Hub, HubBuild, HubOptions
 from mock_server.journal import MAX_BYTES, MAX_ENTRIES, Journal
 from mock_server.leases import Lease
+from mock_server.sightings import Sightings
 from mock_server.snapshots import Exists, Snapshots
+from mock_server.timing import Timing, shown, timed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -41,6 +43,8 @@ TEST_HUB = HubOptions(tokens("zqa_live_test"))
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _TICK = 0.25
+_BUILDS = 512
+"""Builds that are kept for worlds to come, a megabyte each: more than there are seeded faults."""
 _REMEMBERED = 1000
 
 
@@ -63,6 +67,14 @@ class Options:
     faults: tuple[Plan, ...] = ()
     """Fault plans."""
     hub: HubOptions = TEST_HUB
+    timing: Timing = ()
+    """Numbers in place of the specification's."""
+    platform_key: str | None = ""
+    """The model key that jobs of the platform get; None: they get none, empty: one is made up."""
+    search: tuple[str, ...] = ()
+    """Further texts that are secrets of the world."""
+    sightings: bool = False
+    """Whether requests are searched for secrets where they do not belong."""
 
 
 @dataclass(frozen=True)
@@ -76,11 +88,13 @@ class Build:
     api: Api
 
 
-@functools.cache
-def build(mutant: str | None) -> Build:
-    """The reference, or the reference with one seeded fault. Raises ``ValueError`` for an unknown fault."""
-    contract = openapi.load("runtime-api")
-    parts = mutants.parts_of(mutant, contract)
+@functools.lru_cache(maxsize=_BUILDS)
+def build(mutant: str | None, timing: Timing = ()) -> Build:
+    """The reference, or the reference with one seeded fault, or with other numbers, or both.
+
+    Raises ``ValueError`` for an unknown fault.
+    """
+    parts = mutants.parts_of(mutant, timed(openapi.load("runtime-api"), timing))
     contract = parts.contract
     if contract.machine is None:
         raise ValueError("the Runtime API has no state machine")
@@ -138,10 +152,17 @@ class World:
     def __init__(self, id_: str, options: Options, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.id, self.options = id_, options
         self._seeds: SeedData | None = None
-        self.build = build(options.mutant)
-        self.platform_key = f"platform-{secrets.token_hex(16)}"  # no `sk-`: to be replaced since it is known
+        self.build = build(options.mutant, options.timing)
+        self.platform_key = options.platform_key
+        if self.platform_key == "":
+            self.platform_key = f"platform-{secrets.token_hex(16)}"  # no `sk-`: to be replaced since it is known
+        model_keys = [self.platform_key] if self.platform_key else []
         hub_secrets = [*options.hub.tokens, *filter(None, [options.hub.webhook_secret])]
-        self.redactor = self.build.contract.redactor([options.api_key, self.platform_key, *hub_secrets])
+        self.redactor = self.build.contract.redactor([options.api_key, *model_keys, *hub_secrets, *options.search])
+        self.sightings: Sightings | None = None
+        if options.sightings:
+            header = _key_header(self.build.contract).lower().encode()
+            self.sightings = Sightings(header, options.api_key, model_keys, options.search, self.redactor)
         self.api_key = options.api_key.encode()
         names = self.build.contract.secret_names
         self.journal = Journal(self.redactor, options.journal_entries, options.journal_bytes, secret_names=names)
@@ -153,6 +174,12 @@ class World:
         self.snapshots = Snapshots()
         self.parts: list[Part] = [self.faults]
         """What a snapshot holds beside rows and clock."""
+
+    def learn(self, model_key: str) -> None:
+        """A user's model key is made: from here on it is a secret of the world."""
+        self.redactor.add(model_key)
+        if self.sightings is not None:
+            self.sightings.add(model_key)
 
     @functools.cached_property
     def hub(self) -> Hub:
@@ -245,6 +272,8 @@ class World:
             "clock": self.options.clock,
             "now": self.clock.now(),
             "mutant": self.options.mutant,
+            "timing": shown(self.options.timing),
+            "sightings": self.options.sightings,
             "lifetimeSeconds": self.options.lifetime,
             "expiresInSeconds": None if self.lease is None else round(self.lease.left(), 3),
             "exchanges": len(self.journal),
@@ -326,8 +355,12 @@ class Worlds:
         port: int | None = None,
         faults: tuple[Plan, ...] | None = None,
         hub: HubOptions | None = None,
+        timing: Timing | None = None,
+        platform_key: str | None = "",
+        search: tuple[str, ...] = (),
+        sightings: bool = False,
     ) -> World:
-        """Make a world; what is left out is as the server was started, but for lifetime and port.
+        """Make a world; what is left out is as the server was started, but for lifetime, port and texts to search.
 
         ``port`` was opened by :meth:`open_port`. Raises ``ValueError`` with the mend, as :class:`Exists` where
         something of another world is in the way.
@@ -353,6 +386,10 @@ class Worlds:
             port=port,
             faults=self._options.faults if faults is None else faults,
             hub=hub or self._options.hub,
+            timing=self._options.timing if timing is None else timing,
+            platform_key=platform_key,
+            search=search,
+            sightings=sightings or self._options.sightings,
         )
         world = self._worlds[id_] = World(id_, options, self._monotonic)
         self._expired.pop(id_, None)

@@ -13,6 +13,7 @@ from mock_server.ports import host_name, is_loopback
 from mock_server.seed_data import SeedData
 from mock_server.snapshots import Exists
 from mock_server.state_set import known
+from mock_server.timing import timing_of
 from mock_server.worlds import fault_targets
 
 if TYPE_CHECKING:
@@ -64,6 +65,10 @@ class WorldHandlers:
                 api_key=body.get("apiKey"),
                 port=port,
                 faults=faults,
+                timing=timing_of(body["timing"]) if "timing" in body else None,
+                platform_key=body.get("platformKey", ""),
+                search=tuple(body.get("search", ())),
+                sightings=body.get("sightings", False),
             )
         except ValueError as error:
             if port is not None:

@@ -53,6 +53,7 @@ class History:
             "request_body": json.dumps(fields.pop("sent")) if "sent" in fields else "",
             "response_headers": "",
             "response_body": json.dumps(fields.pop("got")) if "got" in fields else "",
+            "sightings": b"[]",
             "violations": b"[]",
             **fields,
         }
