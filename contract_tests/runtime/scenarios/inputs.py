@@ -104,7 +104,7 @@ def _own_key(timing: Timing) -> dict[str, Any]:
     return {"data": data(timing, job("job-silent"), job("job-told")), "faults": faults}
 
 
-@scenario(world=_own_key, own_key=True, rules=("RT-CRED-11", "RT-CRED-76", "RT-CRED-78"))
+@scenario(world=_own_key, own_key=True, by_hand=False, rules=("RT-CRED-11", "RT-CRED-76", "RT-CRED-78"))
 async def own_key(stage: Stage) -> None:
     """The Runtime has a platform key of its own; the API answers without one, and with one."""
     await all_done(stage, "job-silent", "job-told")
