@@ -238,11 +238,16 @@ def _status(fault: Mapping[str, Any], _met: list[Target], targets: Targets) -> I
     for name in ("errorCode", "message"):
         if fault["status"] in BODILESS and name in fault:
             yield f"/fault/{name}", f"an answer {fault['status']} has no body", "leave it out, or use another status"
-    for name in fault.get("headers", {}):
+    yield from (("/fault" + at, what, mend) for at, what, mend in header_faults(fault.get("headers")))
+
+
+def header_faults(headers: Mapping[str, str] | None) -> Iterator[Found]:
+    """What is wrong with further header fields of an answer."""
+    for name in headers or ():
         if not name or not set(name.lower()) <= _TOKEN:
-            yield "/fault/headers", f"`{name}` is no name of a header field", "use letters, digits and -"
+            yield "/headers", f"`{name}` is no name of a header field", "use letters, digits and -"
         elif name.lower() in _FRAMING:
-            yield f"/fault/headers/{name}", "says how the answer is framed", "use wrong-length, close or reset"
+            yield f"/headers/{name}", "says how the answer is framed", "use wrong-length, close or reset"
 
 
 def _wrong_types(fault: Mapping[str, Any], met: list[Target], _: Targets) -> Iterator[Found]:

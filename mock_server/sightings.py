@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_to_bytes
 
-from mock_server.runtime_api import MODEL_PATH
+from mock_server.model import BASE_PATH as MODEL_PATH
 from openapi.redaction import Finder
 
 if TYPE_CHECKING:

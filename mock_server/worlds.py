@@ -23,6 +23,7 @@ from mock_server.hub.accounts import tokens
 from mock_server.hub.hub import Hub, HubBuild, HubOptions
 from mock_server.journal import MAX_BYTES, MAX_ENTRIES, Journal
 from mock_server.leases import Lease
+from mock_server.model.memory import ModelMemory
 from mock_server.sightings import Sightings
 from mock_server.snapshots import Exists, Snapshots
 from mock_server.timing import Timing, shown, timed
@@ -30,6 +31,7 @@ from mock_server.timing import Timing, shown, timed
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
+    from mock_server.model.scripts import Script
     from mock_server.seed_data import SeedData
     from mock_server.snapshots import Part
 
@@ -66,6 +68,8 @@ class Options:
     """A loopback port of the world's own, which is listened on."""
     faults: tuple[Plan, ...] = ()
     """Fault plans."""
+    model: tuple[Script, ...] = ()
+    """What the model answers."""
     hub: HubOptions = TEST_HUB
     timing: Timing = ()
     """Numbers in place of the specification's."""
@@ -167,12 +171,13 @@ class World:
         names = self.build.contract.secret_names
         self.journal = Journal(self.redactor, options.journal_entries, options.journal_bytes, secret_names=names)
         self.faults = FaultPlans(options.faults)
+        self.model = ModelMemory(options.model)
         self.clock: Clock = make_clock(options.clock)
         store = self.build.rows.store()
         self.engine = self.build.engine(self.build.executor, self.build.rows, store, self.clock, self.redactor.text)
         self.lease = None if options.lifetime is None else Lease(options.lifetime, monotonic)
         self.snapshots = Snapshots()
-        self.parts: list[Part] = [self.faults]
+        self.parts: list[Part] = [self.faults, self.model]
         """What a snapshot holds beside rows and clock."""
 
     def learn(self, model_key: str) -> None:
@@ -208,6 +213,7 @@ class World:
             await self.hub.reset()
         self.journal.clear()
         self.faults.restart()
+        self.model.restart()
         if self._seeds is not None:
             await self._seeds.fill(self)
 
@@ -354,6 +360,7 @@ class Worlds:
         api_key: str | None = None,
         port: int | None = None,
         faults: tuple[Plan, ...] | None = None,
+        model: tuple[Script, ...] | None = None,
         hub: HubOptions | None = None,
         timing: Timing | None = None,
         platform_key: str | None = "",
@@ -385,6 +392,7 @@ class Worlds:
             lifetime=lifetime,
             port=port,
             faults=self._options.faults if faults is None else faults,
+            model=self._options.model if model is None else model,
             hub=hub or self._options.hub,
             timing=self._options.timing if timing is None else timing,
             platform_key=platform_key,

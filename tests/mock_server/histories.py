@@ -42,6 +42,7 @@ class History:
             "status": status,
             "verdict": verdict,
             "fault": None,
+            "model": None,
             "error_code": None,
             "job_status": None,
             "locked_by": None,
