@@ -87,6 +87,8 @@ class Run:
     """What left the run inconclusive, a sentence each."""
     reach: dict[str, Any] | None = None
     """What generated requests met (:class:`contract_tests.reach.Reach`); None where there were none."""
+    log: dict[str, Any] | None = None
+    """The ``log`` of an HTTP Archive with all that was recorded, where a Runtime was judged."""
 
     @property
     def summary(self) -> dict[str, int]:
