@@ -60,7 +60,7 @@ def exchange(world_path: str, entry: Entry) -> dict[str, Any]:
         "bodySize": entry.response_bytes,
     }
     return {
-        "startedDateTime": datetime.fromtimestamp(entry.real_at / 1000, UTC).isoformat(timespec="milliseconds"),
+        "startedDateTime": datetime.fromtimestamp(entry.real_at / 1000, UTC).isoformat(timespec="microseconds"),
         "time": entry.duration_ms,
         "request": request,
         "response": response,

@@ -1,4 +1,4 @@
-"""The recording of a run as HTTP Archive 1.2, which browsers' developer tools read, and ``--recording`` judges again."""
+"""The recording of a run as HTTP Archive 1.2, which browsers read, and which ``--recording`` judges again."""
 
 from __future__ import annotations
 
