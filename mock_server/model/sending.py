@@ -32,7 +32,7 @@ class ModelSender(Sender):
         if await gone(wait, exchange, wire):
             exchange.fault = Met([], got="nothing", seconds=wait)
         elif kind == "hang":
-            exchange.fault = Met([], got="nothing")
+            exchange.fault = Met([], got="nothing", seconds=wait)
             if not await gone(outcome.get("seconds"), exchange, wire):
                 _end(kind, wire, send)
         elif kind not in ("close", "reset"):
@@ -42,7 +42,7 @@ class ModelSender(Sender):
             if wire is not None and wire.lost.is_set():
                 exchange.fault = Met([], got="nothing", seconds=wait)
         elif outcome["at"] == "before":
-            exchange.fault = Met([], got="nothing")
+            exchange.fault = Met([], got="nothing", seconds=wait)
             _end(kind, wire, send)
         else:
             await self.cut(answer, outcome, exchange, _wired(wire), send)
@@ -62,7 +62,7 @@ class ModelSender(Sender):
             headers["content-length"] = str(len(whole))
         exchange.status = answer.status
         exchange.response_headers = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
-        exchange.fault = Met([], got="part", bytes=len(sent))
+        exchange.fault = Met([], got="part", bytes=len(sent), seconds=outcome.get("afterSeconds", 0))
         start = {"type": "http.response.start", "status": answer.status, "headers": list(exchange.response_headers)}
         await send(start)
         if streamed:

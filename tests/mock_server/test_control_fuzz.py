@@ -87,6 +87,9 @@ def document() -> dict[str, Any]:
     found: dict[str, Any] = narrowed(CONTRACT.document)
     found["components"]["schemas"]["WorldRequest"]["properties"] |= WORLD
     found["components"]["schemas"]["StateRequest"] = {"oneOf": states}
+    world = found["components"]["schemas"]["WorldRequest"]["properties"]
+    world["withoutStates"]["items"] = {"type": "string", "enum": list(CONTRACT.document["x-states"])}
+    world["clock"] = {"type": "string", "enum": ["real", "manual", "x60"]}
     return found
 
 
@@ -188,7 +191,7 @@ def test_what_one_answer_names_the_next_request_uses(target):
     seen: list[tuple[str, int]] = []
     failures: list[AssertionError] = []
 
-    class Workflow(SCHEMA.as_state_machine()):
+    class Workflow(SCHEMA.include(path_regex="^/__control__/worlds").as_state_machine()):
         def setup(self) -> None:
             for world in target.get("/__control__/worlds").json()["worlds"][1:]:
                 target.delete(f"/__control__/worlds/{world['id']}")
