@@ -66,6 +66,8 @@ class Call:
     """Of a model call: ``right``, ``wrong`` or ``none``; None where it can't be told."""
     outcome: str | None = None
     """Of a model call: the kind of outcome that its script has."""
+    answer_cut: bool = False
+    """Whether the answer's body was too long to be kept whole: its ``answer`` tells nothing then."""
     resolve: Call | None = field(default=None, repr=False)
     """Of a model call: the resolve whose ``baseUrl`` it goes to; None where there is none."""
 

@@ -34,6 +34,8 @@ class Facts:
     model_timeout: float | None = None
     own_key: bool | None = None
     """Whether it was given a PLATFORM_MODEL_API_KEY; None where that is not known."""
+    searched: bool = False
+    """Whether its requests were searched for secrets: without that no sighting says nothing."""
 
 
 @dataclass(frozen=True, slots=True)

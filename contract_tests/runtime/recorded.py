@@ -75,7 +75,8 @@ def _of_world(
     runtime = told.get("runtime", {})
     events, probes = _events(told.get("events", ()), zero)
     others = set(runtime.get("others", ()))
-    facts = _facts(told.get("scenario", "recording"), runtime)
+    searched = any(entry.get("_sightings") is not None for entry in entries)
+    facts = replace(_facts(told.get("scenario", "recording"), runtime), searched=searched)
     if runtime.get("instanceId"):
         own = [call for call in calls if _caller(call) not in others]
         return [History(facts, own, [call for call in calls if _caller(call) in others], probes, events)]
@@ -155,7 +156,8 @@ def _read(entry: Mapping[str, Any], world: str, zero: float) -> Call:
     fault: Mapping[str, Any] = entry.get("_fault") or {}
     model: Mapping[str, Any] = entry.get("_model") or {}
     got = fault.get("got", "all")
-    answer_text, _ = _text(response.get("content"), -1)
+    content = response.get("content") or {}
+    answer_text, answer_cut = _text(content, content.get("size", -1))
     if got == "altered" and "body" in fault:
         answer_text = fault["body"]
     elif fault.get("bytes") is not None:
@@ -180,9 +182,12 @@ def _read(entry: Mapping[str, Any], world: str, zero: float) -> Call:
         answer=_json(answer_text) if got != "nothing" else None,
         heard=response["status"] > 0 and got not in ("nothing", "part"),
         fault=fault or None,
-        sightings=tuple(Sighting(item["secret"], item["place"], item["form"]) for item in entry.get("_sightings", ())),
+        sightings=tuple(
+            Sighting(item["secret"], item["place"], item["form"]) for item in entry.get("_sightings") or ()
+        ),
         key=model.get("key"),
         outcome=model.get("outcome"),
+        answer_cut=answer_cut,
     )
 
 
