@@ -30,15 +30,21 @@ _HEADERS = {"connection": "close"}  # some servers wait for open connections bef
 class Prober:
     """Asks on 127.0.0.1 and records what comes.
 
-    ``runs`` tells whether the Runtime can answer: it lives and is not stopped.
+    ``life`` is a number while the Runtime can answer, None while it does not live or is stopped; another number tells
+    that it was stopped, resumed or ended in between.
     """
 
     def __init__(
-        self, client: httpx.AsyncClient, port: int, recording: Recording, watch: OutputWatch, runs: Callable[[], bool]
+        self,
+        client: httpx.AsyncClient,
+        port: int,
+        recording: Recording,
+        watch: OutputWatch,
+        life: Callable[[], int | None],
     ) -> None:
         self._client = client
         self._url = f"http://127.0.0.1:{port}{PATH}"
-        self._recording, self._watch, self._runs = recording, watch, runs
+        self._recording, self._watch, self._life = recording, watch, life
         self._serves = False
 
     def restarted(self) -> None:
@@ -47,7 +53,7 @@ class Prober:
 
     async def ask(self) -> Probe | None:
         """Ask once and record what came; None where nobody listens, and this process never did."""
-        began, clock = time.time(), time.monotonic()
+        began, clock, life = time.time(), time.monotonic(), self._life()
         status, body, headers = None, None, {}
         try:
             async with asyncio.timeout(_SECONDS), self._client.stream("GET", self._url, headers=_HEADERS) as answer:
@@ -62,8 +68,8 @@ class Prober:
         seconds = round(time.monotonic() - clock, 4)
         if status is None:
             await asyncio.sleep(_SETTLING)
-            if not self._runs():
-                return None  # it ended, or was stopped, while it was asked
+            if self._life() != life:
+                return None  # it could not answer: it ended, or was stopped, while it was asked
         clean = self._watch.redactor.data
         told = {"status": status, "body": clean(body), "seconds": seconds, "headers": clean(headers)}
         self._recording.tell("health", at=began, **told)
@@ -74,7 +80,7 @@ class Prober:
         until = time.monotonic() + PATIENCE
         served = False
         while True:
-            if self._runs():
+            if self._life() is not None:
                 served = (await self.ask()) is not None or served
             if not served and time.monotonic() > until:
                 return

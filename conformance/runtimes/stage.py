@@ -56,7 +56,9 @@ class LiveStage:
         self._command, self._variables = command, given.variables(templates)
         self._rival = rival
         self._stopped = self._asked_to_end = False
-        self._prober = Prober(self.world.client, given.health_port, recording, watch, lambda: self.running)
+        self._turns = 0
+        """How often the process was stopped, resumed, killed or started, or ended."""
+        self._prober = Prober(self.world.client, given.health_port, recording, watch, self._alive)
         self._tasks: list[asyncio.Task[None]] = []
 
     # What a play uses.
@@ -150,6 +152,8 @@ class LiveStage:
             self.termed = time.monotonic()
         if name in ("STOP", "CONT"):
             self._stopped = name == "STOP"
+        if name != "TERM":
+            self._turns += 1
         self.recording.tell("signal", signal=name)
         self.process.signal(name)
 
@@ -166,6 +170,7 @@ class LiveStage:
                 raise StageError("the Runtime is to be restarted, and still runs; end it first")
             await self.process.end()
         self.termed, self._stopped, self._asked_to_end = None, False, False
+        self._turns += 1
         self._prober.restarted()
         at = time.time()
         self.process = await RuntimeProcess.start(self._command, self._variables, self.watch, self._ended)
@@ -262,5 +267,9 @@ class LiveStage:
         """Whether the Runtime ended without having been asked to: nothing more is to come from it."""
         return self.process is not None and self.process.status is not None and not self._asked_to_end
 
+    def _alive(self) -> int | None:
+        return self._turns if self.running else None
+
     def _ended(self, status: int) -> None:
+        self._turns += 1
         self.recording.tell("exited", status=status)

@@ -57,6 +57,14 @@ def run(command, variables=None, within=20):
     return asyncio.run(main())
 
 
+async def comes(condition):
+    for _ in range(1000):
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it did not come within 10 s")
+
+
 # The environment.
 
 
@@ -251,8 +259,7 @@ def test_who_ignores_sigterm_is_killed():
 
     async def main():
         async with started(python(code)) as (process, watch, _, exits):
-            while not watch.bytes:
-                await asyncio.sleep(0.01)
+            await comes(lambda: watch.bytes)
             process.signal("TERM")
             assert await process.wait(0.3) is None
             assert await process.end() == -signal.SIGKILL
@@ -277,9 +284,7 @@ def test_sigterm_goes_to_the_first_process_alone_and_the_others_to_the_group():
         async with started(python(code)) as (process, watch, _, _):
 
             async def said(*words):
-                async with asyncio.timeout(10):
-                    while not all(watch.end().count(word) == words.count(word) for word in words):
-                        await asyncio.sleep(0.01)
+                await comes(lambda: all(watch.end().count(word) == words.count(word) for word in words))
 
             await said("ready", "ready")
             process.signal("TERM")
@@ -354,8 +359,7 @@ def test_a_process_is_found_by_its_mark_and_by_no_other():
     async def main():
         sleeping = python("import time; print('x', flush=True); time.sleep(600)")
         async with started(sleeping) as (one, heard, _, _), started(sleeping) as (other, _, _, _):
-            while not heard.bytes:
-                await asyncio.sleep(0.01)
+            await comes(lambda: heard.bytes)
             assert psutil.Process(one.pid).environ()[MARK] != psutil.Process(other.pid).environ()[MARK]
             await one.end()
             assert other.status is None

@@ -7,6 +7,7 @@ import contextlib
 import signal
 import socket
 import subprocess
+import sys
 import time
 
 import psutil
@@ -93,9 +94,7 @@ def histories_zero(log):
 
 def test_rivals_compete_and_are_told_apart():
     async def rivalry(stage):
-        await stage.faults(
-            {"match": {"operation": "pollJobs"}, "fault": {"kind": "error", "errorCode": "INTERNAL_ERROR"}}
-        )
+        await stage.faults({"match": {"operationId": "pollJobs"}, "fault": {"kind": "status", "status": 500}})
         job = await stage.job()
         assert await stage.rival("lockJob", job) == 200
         assert await stage.rival("heartbeat", job) == 204
@@ -287,3 +286,33 @@ def test_a_runtime_that_was_started_by_hand_plays_one_scenario_after_the_other()
         (history,) = histories(one.log)
         assert len(history.holds) == 1
         assert history.facts.instance_id == "by-hand"
+
+
+INTERRUPTED = """
+import asyncio, sys
+from conformance.commands.running import interruptible
+from conformance.runtimes.playing import Command, play
+from contract_tests.runtime.stage import Scenario, Timing
+
+async def waits(stage):
+    print("playing", flush=True)
+    await stage.wait(600)
+
+options = ("timing", "platformKey", "sightings")
+scenarios = [Scenario("a", "a", waits), Scenario("b", "b", waits)]
+with interruptible():
+    asyncio.run(play(scenarios, Command(sys.argv[1:]), Timing(lock=3), without=options))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_who_is_interrupted_leaves_nothing_behind(number):
+    command = [sys.executable, "-c", INTERRUPTED, *python(POLLER, "stubborn")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == process.stdout.readline() == "playing\n"
+        below = psutil.Process(process.pid).children(recursive=True)
+        assert len(below) >= 3  # the mock and two Runtimes
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=30)
+    assert "interrupted" in errors
+    assert psutil.wait_procs(below, timeout=5)[1] == []
