@@ -131,6 +131,6 @@ async def told_so(stage: Stage) -> None:
     told = [asked(operation, id_) for id_, operation in _GONE]
     await stage.until(all_of(*told), START + 5 * EACH + stage.timing.lock, "six jobs to be told lost")
     # Whoever goes on with the last one reports when the model has answered.
-    await stage.until(reported("job-forgotten"), stage.timing.lock * 0.5, "a report in spite of the lost job")
+    await stage.until(reported("job-forgotten"), stage.timing.lock * 0.6 + 1, "a report in spite of the lost job")
     await next_job(stage)
     await stage.until(logged("job-no-result", "job-forgotten"), TAIL, "the logs of two jobs")

@@ -52,3 +52,5 @@ def _hanging(timing: Timing) -> dict[str, Any]:
 async def hanging(stage: Stage) -> None:
     """No submission of logs is ever answered."""
     await stage.until(all_of(*map(reported, _JOBS)), START + 4 * EACH, "a report on each of four jobs")
+    further = await stage.job()
+    await stage.until(reported(further), START, f"a report on {further}")
