@@ -1,7 +1,6 @@
 """The health operation that a Runtime may serve: what it answers, and whether that is true.
 
-Where nobody serves it (it is optional) nothing is judged. A Runtime that answers here serves on 127.0.0.1: that is where
-it is asked.
+Where nobody serves it (it is optional) nothing is judged. It is asked at 127.0.0.1: who answers, serves it there.
 """
 
 from __future__ import annotations
