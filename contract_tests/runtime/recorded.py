@@ -79,10 +79,10 @@ def _of_world(
     facts = replace(_facts(told.get("scenario", "recording"), runtime), searched=searched)
     if runtime.get("instanceId"):
         own = [call for call in calls if _caller(call) not in others]
-        return [History(facts, own, [call for call in calls if _caller(call) in others], probes, events)]
+        return [History(facts, own, [call for call in calls if _caller(call) in others], probes, events, zero)]
     ids = dict.fromkeys(caller for call in calls if call.operation != MODEL and (caller := _caller(call)) is not None)
     if len(ids) <= 1:
-        return [History(replace(facts, instance_id=next(iter(ids), None)), calls, [], probes, events)]
+        return [History(replace(facts, instance_id=next(iter(ids), None)), calls, [], probes, events, zero)]
     return [
         History(
             replace(facts, instance_id=id_),
@@ -90,6 +90,7 @@ def _of_world(
             [call for call in calls if _caller(call) != id_],
             probes,
             events,
+            zero,
         )
         for id_ in ids
     ]
