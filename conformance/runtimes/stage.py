@@ -14,7 +14,7 @@ from conformance.runtimes.rivals import Rival
 from conformance.runtimes.settling import Settling
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from conformance.runtimes.environment import Given, Template
     from conformance.runtimes.leaks import OutputWatch
@@ -191,12 +191,15 @@ class LiveStage:
         """Whether the Runtime lives and is not stopped; of one started by hand that is not known, and assumed."""
         return self.attached or (self.process is not None and self.process.status is None and not self._stopped)
 
-    async def polled(self, within: float) -> bool:
-        """Wait for the Runtime's first poll; whether it came. Its health is asked from then on."""
+    async def polled(self, within: float, hint: Callable[[], Awaitable[bool]] | None = None) -> bool:
+        """Wait for the Runtime's first poll; whether it came. Its health is asked from then on.
+
+        ``hint`` tells of a request that does not show yet, which will do, too.
+        """
         until = time.monotonic() + within
         while True:
             await self.world.read()
-            if self.recording.polled:
+            if self.recording.polled or (hint is not None and await hint()):
                 self.watch_health()
                 return True
             ended = self.process is not None and self.process.status is not None
