@@ -145,16 +145,21 @@ class _Players:
     async def _turn(self, scenario: Scenario) -> Played:
         played = Played(scenario.id, scenario.title)
         async with self._work:
-            if len(self._silent) >= MOST_SILENT and not self._polled:
-                where = " and ".join(self._silent[:MOST_SILENT])
-                played.problems.append(f"it was not begun: in {where} the Runtime never polled")
-            else:
+            if not self._hopeless(played):
                 try:
                     await self._one(scenario, played)
                 except MockFailed as error:
                     _add(played, str(error))
         self._told(played)
         return played
+
+    def _hopeless(self, played: Played) -> bool:
+        """Whether it is not to be begun, since the Runtime polled in none of the first ones; that is its problem then."""
+        if len(self._silent) < MOST_SILENT or self._polled:
+            return False
+        where = " and ".join(self._silent[:MOST_SILENT])
+        played.problems.append(f"it was not begun: in {where} the Runtime never polled")
+        return True
 
     async def _one(self, scenario: Scenario, played: Played) -> None:
         if isinstance(self._runtime, Attached):
@@ -188,6 +193,8 @@ class _Players:
             stage.follow()
             return True
         async with self._starting:
+            if self._hopeless(played):
+                return False
             if not stage.attached:
                 await stage.restart()
             hint, within = stage.world.met if spoilt else None, self._pace.start

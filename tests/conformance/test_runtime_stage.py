@@ -239,7 +239,7 @@ def test_a_play_that_breaks_or_hangs_leaves_a_problem_and_its_recording():
 
 def test_a_runtime_that_ends_at_once_is_told_with_its_last_words():
     code = "import sys; sys.exit('no such option: --please')"
-    found = played([nothing] * 4, python(code), Pace(at_once=1, start=15))
+    found = played([nothing] * 4, python(code), Pace(starting=1, start=15))
     for one in found[:2]:
         assert one.problems == ["the Runtime ended before its first poll, with exit status 1"]
         assert (one.begun, one.polled, one.exit_status, one.said) == (False, False, 1, "no such option: --please")
