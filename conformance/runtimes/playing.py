@@ -154,7 +154,7 @@ class _Players:
         return played
 
     def _hopeless(self, played: Played) -> bool:
-        """Whether it is not to be begun, since the Runtime polled in none of the first ones; that is its problem then."""
+        """Whether it is not to be begun, since the Runtime never polled in those before; that is its problem then."""
         if len(self._silent) < MOST_SILENT or self._polled:
             return False
         where = " and ".join(self._silent[:MOST_SILENT])
@@ -199,17 +199,20 @@ class _Players:
                 await stage.restart()
             hint, within = stage.world.met if spoilt else None, self._pace.start
             polled = await stage.polled(min(within, _SLOT), hint)
-        if not polled:
+            if not polled and stage.gone:
+                self._silent.append(scenario.id)  # before the next one starts
+        if not polled and not stage.gone:
             polled = await stage.polled(within - min(within, _SLOT), hint)
-        status = None if stage.process is None else stage.process.status
         if polled:
             self._polled = True
             return True
-        self._silent.append(scenario.id)
-        if status is None:
-            played.problems.append(f"the Runtime did not poll within {self._pace.start:g} s")
-        else:
+        if scenario.id not in self._silent:
+            self._silent.append(scenario.id)
+        if stage.process is not None and stage.gone:
+            status = stage.process.status
             played.problems.append(f"the Runtime ended before its first poll, with exit status {status}")
+        else:
+            played.problems.append(f"the Runtime did not poll within {self._pace.start:g} s")
         return False
 
     async def _play(self, scenario: Scenario, stage: LiveStage, played: Played) -> None:
