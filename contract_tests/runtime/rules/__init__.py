@@ -1,0 +1,1 @@
+"""The monitors, an area a module. Each is registered by ``monitors.monitor``; numbers are the rules' own literals."""

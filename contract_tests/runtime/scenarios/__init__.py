@@ -1,0 +1,1 @@
+"""The scenarios, a theme a module. Each is registered by ``stage.scenario``."""
