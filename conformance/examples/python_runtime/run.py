@@ -76,7 +76,7 @@ class Run:
         """Seconds until the work has to end, so that its report still comes in time (RT-RETRY-67)."""
         return max(0.0, self.hold.deadline - min(1.0, self.hold.job.timeout_seconds / 10) - now())
 
-    def out_of_time(self) -> Failure:
+    def out_of_time(self) -> Failure | None:
         """The job took too long."""
         return Failure("JOB_TIMEOUT", f"The job was not done within {self.hold.job.timeout_seconds:g} s")
 
@@ -105,11 +105,15 @@ class Run:
             try:
                 return await self.runtime.model.call(self.hold, credential, messages, number)
             except JobFailed as failed:
-                pause = 0.2 * 2.0**number
+                pause = self.repeat_pause(number)
                 number += 1
                 if not self.again(failed.failure.code, number, pause):
                     raise
                 await asyncio.sleep(pause)
+
+    def repeat_pause(self, number: int) -> float:
+        """Time before the call that follows the ``number``-th."""
+        return 0.2 * 2.0**number
 
     def again(self, code: str, number: int, pause: float) -> bool:
         """Whether a model call is repeated: where that can help, and time is left for it."""
