@@ -79,6 +79,11 @@ def unknown_code(call: Call) -> bool:
     return call.heard and call.status >= 400 and not known
 
 
+def follows(call: Call, before: Call) -> bool:
+    """Whether a call was sent when another one's answer was known."""
+    return call is not before and call.sent >= before.sent and call.sent > before.ended - WIRE
+
+
 # The process
 
 

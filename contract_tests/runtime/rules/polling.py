@@ -9,9 +9,9 @@ from contract_tests.runtime.history import entries_of, jobs_listed
 from contract_tests.runtime.monitors import Finding, broken, kept, monitor
 from contract_tests.runtime.rules._common import (
     JOB_TYPES,
-    WIRE,
     ended_itself,
     flawless,
+    follows,
     idle_since,
     is_integer,
     is_text,
@@ -262,7 +262,7 @@ def soon_after_failures(history: History) -> Iterator[Finding]:
             or any(p.ended > poll.ended > p.sent for p in history.polls if p is not poll)
         ):
             continue
-        following = next((call for call in history.polls if call.sent > poll.ended - WIRE), None)
+        following = next((call for call in history.polls if follows(call, poll)), None)
         stop = following.sent if following is not None else ran_until(history, poll.ended)
         if ran_until(history, poll.ended) < stop or not same_life(history, poll.sent, stop):
             continue
