@@ -170,7 +170,7 @@ def goes_on(history: History) -> Iterator[Finding]:
         if hold is not None and call.ok and call.operation in ("lockJob", "getSnapshot", "resolveCredential"):
             fail = next((c for c in hold.of("failJob") if follows(c, call)), None)
             odd = [c for c in (hold.lock, *hold.calls) if strange(c) is not None]
-            if fail is not None and flawless(hold, fail, odd):
+            if fail is not None and flawless(history, hold, fail, odd):
                 actual = f"{hold.job} was failed with {fail.get('errorCode')} though nothing else had happened"
                 yield broken(fail, f"work on {hold.job} that goes on after {what}", actual)
                 continue

@@ -153,7 +153,7 @@ def one_run_at_a_time(history: History) -> Iterator[Finding]:
         if hold.known is None:
             continue
         for lock in locks[:1]:
-            if not same_life(history, hold.begin, lock.sent):
+            if lock.sent < hold.known or not same_life(history, hold.begin, lock.sent):
                 continue
             why = _still(history, hold, lock)
             if why is not None:

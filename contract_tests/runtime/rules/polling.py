@@ -145,10 +145,15 @@ def does_what_it_asks_for(history: History) -> Iterator[Finding]:
             continue
         if settled is not None and settled.operation == "submitResult" and settled.ok:
             yield kept(settled)
-        elif settled is not None and settled.operation == "failJob" and flawless(hold, settled):
+        elif settled is not None and settled.operation == "failJob" and flawless(history, hold, settled):
             actual = f"{hold.job} was failed with {settled.get('errorCode')} though nothing had gone wrong"
             yield broken(settled, wanted, actual)
-        elif settled is None and not hold.reports and flawless(hold, last := [hold.lock, *hold.calls][-1]) and last.ok:
+        elif (
+            settled is None
+            and not hold.reports
+            and flawless(history, hold, last := [hold.lock, *hold.calls][-1])
+            and last.ok
+        ):
             quiet = ran_until(history, hold.begin) - last.ended
             if quiet > late(history.facts.lock):
                 yield broken(last, wanted, f"{hold.job} was locked, and {span(quiet)} passed without a word of it")
