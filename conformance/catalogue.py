@@ -45,6 +45,13 @@ def _listed(system: System) -> dict[str, list[Listed]]:
     return found
 
 
+def monitors_by_rule() -> dict[str, str]:
+    """The monitor of each rule that is judged by what a Runtime sends."""
+    from contract_tests.runtime.monitors import monitors
+
+    return {rule: f"runtime:{monitor.name}" for rule, monitor in monitors().items()}
+
+
 def _ids(node: ast.AsyncFunctionDef) -> list[str]:
     texts = [
         item.value

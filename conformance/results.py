@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 STATUSES = ("passed", "failed", "waived", "skipped", "untested")
 NOT_RUN = "not run"
+NOT_ARISEN = "its situation did not arise"
 VERDICTS = {"conformant": 0, "non-conformant": 1, "inconclusive": 3}
 
 
@@ -37,6 +38,10 @@ class CheckResult:
     seconds: float = 0.0
     about: list[str] = field(default_factory=list)
     step: str | None = None
+    timeline: list[str] = field(default_factory=list)
+    """What happened, a line each, where a check watched a Runtime."""
+    family: str | None = None
+    """What one failure is shown for: the same judgement in several scenarios."""
 
     def broken(self, asked: Collection[str]) -> list[str]:
         """The rules that a failed check shows to be broken: of those it names its own, where one is among them.
@@ -82,6 +87,8 @@ class Run:
     """What left the run inconclusive, a sentence each."""
     reach: dict[str, Any] | None = None
     """What generated requests met (:class:`contract_tests.reach.Reach`); None where there were none."""
+    log: dict[str, Any] | None = None
+    """The ``log`` of an HTTP Archive with all that was recorded, where a Runtime was judged."""
 
     @property
     def summary(self) -> dict[str, int]:
@@ -117,13 +124,17 @@ class Run:
         return VERDICTS[self.verdict]
 
     def failures(self) -> list[tuple[RuleResult, CheckResult]]:
-        """Every failed check that the verdict is about, under the first rule that it fails, in the register's order."""
+        """Every failed check that the verdict is about, under the first rule that it fails, in the register's order.
+
+        Of a family the first one stands for all.
+        """
         seen: set[str] = set()
         found = []
         for rule in self.judged():
             for check in rule.checks:
-                if check.status == "failed" and rule.status == "failed" and check.id not in seen:
-                    seen.add(check.id)
+                shown = check.family or check.id
+                if check.status == "failed" and rule.status == "failed" and shown not in seen:
+                    seen.add(shown)
                     found.append((rule, check))
         return found
 
@@ -200,8 +211,8 @@ def _judge(rule: Requirement, checks: list[CheckResult], party: str, not_run: st
         return RuleResult(rule, "skipped", "; ".join(reasons), checks)
     if not_run:
         return RuleResult(rule, "skipped", not_run, [])
-    if rule.bound == other:
+    if rule.bound == other or (party == "client" and rule.bound == "data"):
         return RuleResult(rule, "untested", f"bound to {other}", [])
     if rule.not_observable:
         return RuleResult(rule, "untested", f"not observable: {rule.not_observable}", [])
-    return RuleResult(rule, "untested", "no check yet", [])
+    return RuleResult(rule, "untested", "no check yet" if party == "server" else NOT_ARISEN, [])

@@ -139,5 +139,9 @@ def judge(
     checks = list(suites.checks.values())
     results = judge_rules(rules, checks, not_run=not_run)
     problems = suites.problems + unjudged(rules, checks, level)
-    started = datetime.fromtimestamp(began, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return Run(target, level, seed, started, round(time.time() - began, 3), results, problems, suites.reach)
+    return Run(target, level, seed, stamp(began), round(time.time() - began, 3), results, problems, suites.reach)
+
+
+def stamp(instant: float) -> str:
+    """An instant (``time.time()``) as a report has it."""
+    return datetime.fromtimestamp(instant, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import contract_tests
 import openapi
 from contract_tests.client import BASE, INSTANCE_HEADER, KEY_HEADER
+from contract_tests.runtime.stage import Timing
 from contract_tests.transport import Request
 from openapi.redaction import Redactor
 
@@ -184,6 +185,18 @@ _TOKEN_B = Secret(
 _WEBHOOK_SECRET = Secret(
     "webhook_secret", "CONTRACT_WEBHOOK_SECRET", "--webhook-secret", "the webhook secret", "what it signs webhooks with"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """What is judged as a client, by what it sends: no suite asks it anything."""
+
+    name: str
+    timing_class: Any
+    """The dataclass of what ``--timing`` can say, seconds."""
+
+
+RUNTIME_CLIENT = Client("runtime", Timing)
 AGENT_HUB = System(
     name="agent-hub",
     suite="agent_hub",

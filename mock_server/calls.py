@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+    from mock_server.model.memory import ModelCall
     from mock_server.store import Row
     from mock_server.worlds import World
 
@@ -135,6 +136,10 @@ class Exchange:
     """The job as it is after the request, where the operation looked at one."""
     fault: Met | None = None
     """What fault plans did to the request; the other fields tell what the API answered (or the fault, in its place)."""
+    sightings: Sequence[Mapping[str, str]] = ()
+    """Where the raw request held a secret that does not belong there; only of worlds that ask for it."""
+    model: ModelCall | None = None
+    """Of a model call: whose it is, and what it is answered."""
     begun: int = field(default_factory=time.perf_counter_ns)
     request_id: str | None = None
     """The id of the request in answers of APIs that have one."""

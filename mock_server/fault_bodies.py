@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from mock_server.fault_patches import patched
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -13,9 +15,9 @@ _OTHER_BRACKET = {ord("}"): b"]", ord("]"): b"}"}
 
 
 def spoilt(fault: Mapping[str, Any], body: bytes) -> bytes | None:
-    """The body as a fault of kind truncated-json, malformed-json, wrong-types or skew leaves it.
+    """The body as a fault of kind truncated-json, malformed-json, wrong-types, skew or patch leaves it.
 
-    None where it has nothing to spoil: the body is empty or without such a field.
+    None where it has nothing to spoil: the body is empty, without such a field, or a patch can't be applied to it.
     """
     if not body:
         return None
@@ -71,4 +73,5 @@ _SPOILERS: dict[str, Callable[[Mapping[str, Any], bytes], bytes]] = {
     "malformed-json": _malformed,
     "wrong-types": _wrong_types,
     "skew": _skewed,
+    "patch": lambda fault, body: patched(fault["operations"], body),
 }

@@ -11,6 +11,7 @@ import orjson
 from mock_server.app import Sender
 from mock_server.calls import Answer, Met
 from mock_server.fault_bodies import spoilt
+from mock_server.fault_plans import answered
 from mock_server.fault_rules import BODILESS, words
 from mock_server.fault_targets import Asked
 from mock_server.wire import WIRE
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from mock_server.app import Api
     from mock_server.calls import Exchange
-    from mock_server.fault_plans import Taken
+    from mock_server.fault_plans import Counted, Taken
     from mock_server.fault_targets import Targets
     from mock_server.wire import Wire
 
@@ -103,12 +104,13 @@ async def serve(api: Api, targets: Targets, exchange: Exchange, scope: Any, rece
                 asked.caller = body["runtimeInstanceId"]
             if target.job_in_body and isinstance(body.get("jobId"), str):
                 asked.job_id = body["jobId"]
-    chosen = world.faults.choose(asked)
-    if not chosen:
+    chosen, waiting = world.faults.choose(asked), world.faults.waiting(asked)
+    if not chosen and not waiting:
         await app(scope, incoming, send)
         return
-    met = exchange.fault = Met([(taken.plan.id, taken.plan.kind) for taken in chosen])
-    await _Meeting(api, exchange, met, scope, incoming, send, asked).run(chosen)
+    met = Met([(taken.plan.id, taken.plan.kind) for taken in chosen])
+    exchange.fault = met if chosen else None
+    await _Meeting(api, exchange, met, scope, incoming, send, asked).run(chosen, waiting)
 
 
 def _parsed(raw: bytes) -> Mapping[str, Any]:
@@ -137,10 +139,10 @@ class _Meeting:
             raise ConnectionError("a fault plan cuts this connection")
         return self._wire
 
-    async def run(self, chosen: list[Taken]) -> None:
-        """Do what the plans say."""
+    async def run(self, chosen: list[Taken], waiting: list[Counted]) -> None:
+        """Do what the plans say; ``waiting`` are those that count the answer when it is there."""
         waits = {"request": 0.0, "answer": 0.0}
-        main = chosen[-1] if chosen[-1].plan.kind != "delay" else None
+        main = chosen[-1] if chosen and chosen[-1].plan.kind != "delay" else None
         for taken in chosen:
             if taken is not main:
                 waits[taken.plan.fault["at"]] += taken.plan.seconds(taken.n, taken.key)
@@ -152,7 +154,7 @@ class _Meeting:
         if fault is not None and (fault.get("at") == "before" or fault["kind"] in _UNHANDLED):
             await self.instead(fault, main.plan.id if main else "", waits["answer"])
             return
-        if main is None and not waits["answer"]:
+        if main is None and not waits["answer"] and not waiting:
             await self.app(self.scope, self.incoming, self.send)
             self.gone()
             return
@@ -161,6 +163,11 @@ class _Meeting:
         if held.start is None:
             self.met.got = "nothing"  # the client went away, and nobody answered
             return
+        later = answered(waiting, self.asked, held.start["status"], met=main is not None)
+        if later is not None:
+            main, fault = later, later.plan.fault
+            self.met.plans.append((later.plan.id, later.plan.kind))
+            self.exchange.fault = self.met
         await self.pause(waits["answer"])
         if held.streams or fault is None or not await self.spoil(fault, held):
             if main is not None:  # this answer had nothing to spoil

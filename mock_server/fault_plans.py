@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
-from mock_server.fault_rules import PlanError, judge_plans
+from mock_server.fault_rules import PlanError, judge_plans, statuses_of
 from openapi.documents import Document, escape
 from openapi.problems import Problem, SpecError
 
@@ -38,6 +38,8 @@ class Plan:
     fault: Mapping[str, Any]
     operations: frozenset[str] | None
     """Of these operations only; None: every request."""
+    statuses: frozenset[int] | None = None
+    """Of answers with these statuses only, which are what it counts; None: it counts requests."""
 
     @property
     def kind(self) -> str:
@@ -96,7 +98,9 @@ def plans_of(data: Any, targets: Targets, document: Document | None = None, plac
             raise PlanError([f"{pointer or '/'}: {what} ({mend})" for pointer, what, mend in problems])
         raise PlanError([str(Problem(document.path, document.line(at), at, what, mend)) for at, what, mend in problems])
     return tuple(
-        Plan(entry.get("id", ""), entry["match"], entry["when"], entry["fault"], operations)
+        Plan(
+            entry.get("id", ""), entry["match"], entry["when"], entry["fault"], operations, statuses_of(entry["match"])
+        )
         for entry, operations in entries
     )
 
@@ -138,6 +142,8 @@ def _no_json(document: Document) -> Iterator[Problem]:
             stack += [(f"{pointer}/{i}", item) for i, item in enumerate(value)]
         elif not isinstance(value, str | int | float | None) or (isinstance(value, float) and not math.isfinite(value)):
             yield document.problem(pointer, "is nothing that JSON can say", "put a date in quotes; use finite numbers")
+        elif isinstance(value, int) and not -(2**63) <= value < 2**64:
+            yield document.problem(pointer, "is no number of 64 bits", "use a smaller one, or one with a fraction")
 
 
 class _Counts:
@@ -214,6 +220,8 @@ class FaultPlans:
     def __init__(self, plans: Sequence[Plan] = ()) -> None:
         """Raises :class:`PlanError` as :meth:`add` does."""
         self.active: tuple[Counted, ...] = ()
+        self.by_status: tuple[Counted, ...] = ()
+        """Those of them that count answers."""
         self.reads_bodies = False
         self._made = 0
         self.add(plans)
@@ -271,6 +279,7 @@ class FaultPlans:
     def _set(self, active: tuple[Counted, ...]) -> None:
         # A new tuple each time: a request that is choosing goes on with the one that it began with.
         self.active = active
+        self.by_status = tuple(counted for counted in active if counted.plan.statuses is not None)
         self.reads_bodies = any(
             {"jobId", "caller"} & counted.plan.match.keys()
             or counted.plan.when.get("perJob")
@@ -286,7 +295,7 @@ class FaultPlans:
         delays: list[Taken] = []
         other: Taken | None = None
         for counted in self.active:
-            if not counted.plan.fits(asked):
+            if counted.plan.statuses is not None or not counted.plan.fits(asked):
                 continue
             taken = counted.count(asked)
             if taken is None:
@@ -299,3 +308,19 @@ class FaultPlans:
                 continue
             taken.take()
         return delays if other is None else [*delays, other]
+
+    def waiting(self, asked: Asked) -> list[Counted]:
+        """The plans that fit a request, but count its answer, when its status is known: for :func:`answered`."""
+        return [counted for counted in self.by_status if counted.plan.fits(asked)]
+
+
+def answered(waiting: Iterable[Counted], asked: Asked, status: int, *, met: bool) -> Taken | None:
+    """Count an answer of that status: the first plan that is due, taken unless another one ``met`` the request."""
+    chosen: Taken | None = None
+    for counted in waiting:
+        if status in (counted.plan.statuses or ()):
+            taken = counted.count(asked)
+            if taken is not None and chosen is None and not met:
+                chosen = taken
+                taken.take()
+    return chosen

@@ -10,6 +10,7 @@ import jsonschema_rs
 import orjson
 
 import openapi
+from mock_server.fault_patches import unsound
 from mock_server.judgement import compile_normaliser
 from mock_server.violations import body_violations
 from openapi.problems import nearest
@@ -27,6 +28,8 @@ Found = tuple[str, str, str]
 
 BODILESS = frozenset({204, 205, 304})
 NEED_BODY = frozenset({"truncated-json", "malformed-json", "wrong-types", "wrong-length", "drip"})
+SPOILING = (*sorted(NEED_BODY), "skew", "patch")
+"""Kinds that change an answer, always; ``reset`` and ``close`` do at other places than ``before``."""
 _FRAMING = frozenset({"content-length", "transfer-encoding", "connection", "trailer", "upgrade", "keep-alive"})
 _TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz")
 
@@ -53,7 +56,7 @@ def judge_plans(
             plan = _filled(entry)
             operations, found = _aim(plan["match"], targets)
             aimed = [targets.by_id[id_] for id_ in sorted(operations)] if operations is not None else None
-            found += [*_counting(plan["when"], aimed), *_sense(plan["fault"], aimed, targets)]
+            found += [*_counting(plan["when"], aimed), *_sense(plan["fault"], aimed, targets, plan["match"])]
             if "id" in plan and plan["id"] in ids:
                 found.append(("/id", f"`{plan['id']}` is at {ids[plan['id']]}, too", "give each plan an id of its own"))
             if "id" in plan:
@@ -182,18 +185,36 @@ def _counting(when: Mapping[str, Any], aimed: list[Target] | None) -> Iterator[F
             yield "/when/perCaller", "no request that the plan is for names a caller", "leave it out"
 
 
-def _sense(fault: Mapping[str, Any], aimed: list[Target] | None, targets: Targets) -> Iterable[Found]:
+def statuses_of(match: Mapping[str, Any]) -> frozenset[int] | None:
+    """The statuses of the answers that a plan is for; None: it is for requests, whatever is answered."""
+    given = match.get("status")
+    return None if given is None else frozenset(given if isinstance(given, list) else [given])
+
+
+def _sense(
+    fault: Mapping[str, Any], aimed: list[Target] | None, targets: Targets, match: Mapping[str, Any]
+) -> Iterable[Found]:
     """What is wrong with a fault beyond its schema."""
     own: dict[str, Callable[[Mapping[str, Any], list[Target], Targets], Iterable[Found]]] = {
         "delay": _delay,
         "status": _status,
         "wrong-types": _wrong_types,
         "skew": _skew,
+        "patch": _patch,
     }
     kind, met = fault["kind"], aimed if aimed is not None else list(targets.by_id.values())
     found = list(own[kind](fault, met, targets)) if kind in own else []
-    cut = fault.get("at") == "mid-body"
-    if (kind in NEED_BODY or cut) and not any(target.bodies for target in met):
+    statuses, cut = statuses_of(match), fault.get("at") == "mid-body"
+    if statuses is not None and kind not in SPOILING and fault.get("at") not in ("after-commit", "mid-body"):
+        what = f"`{kind}` never sees an answer"
+        if kind in ("reset", "close"):
+            what, mend = f"`{kind}` at `before` never sees an answer", "use at: after-commit, or mid-body"
+        else:
+            mend = f"leave it out, or use a kind that spoils answers: {', '.join(SPOILING)}"
+        found.append(("/match/status", what, mend))
+    # Every failure has a body: who is to meet one has something to spoil. A patch meets them unless it is told not to.
+    failures = kind == "patch" if statuses is None else any(status >= 400 for status in statuses)
+    if (kind in NEED_BODY or kind == "patch" or cut) and not failures and not any(target.bodies for target in met):
         names = ", ".join(target.id for target in met)
         what = f"{names} answers without a body: there is nothing for `{'mid-body' if cut else kind}` to spoil"
         mend = "use after-commit" if cut else "use close, reset, status or delay"
@@ -217,11 +238,16 @@ def _status(fault: Mapping[str, Any], _met: list[Target], targets: Targets) -> I
     for name in ("errorCode", "message"):
         if fault["status"] in BODILESS and name in fault:
             yield f"/fault/{name}", f"an answer {fault['status']} has no body", "leave it out, or use another status"
-    for name in fault.get("headers", {}):
+    yield from (("/fault" + at, what, mend) for at, what, mend in header_faults(fault.get("headers")))
+
+
+def header_faults(headers: Mapping[str, str] | None) -> Iterator[Found]:
+    """What is wrong with further header fields of an answer."""
+    for name in headers or ():
         if not name or not set(name.lower()) <= _TOKEN:
-            yield "/fault/headers", f"`{name}` is no name of a header field", "use letters, digits and -"
+            yield "/headers", f"`{name}` is no name of a header field", "use letters, digits and -"
         elif name.lower() in _FRAMING:
-            yield f"/fault/headers/{name}", "says how the answer is framed", "use wrong-length, close or reset"
+            yield f"/headers/{name}", "says how the answer is framed", "use wrong-length, close or reset"
 
 
 def _wrong_types(fault: Mapping[str, Any], met: list[Target], _: Targets) -> Iterator[Found]:
@@ -236,6 +262,10 @@ def _skew(_fault: Mapping[str, Any], met: list[Target], targets: Targets) -> Ite
         able = [target.id for target in targets.by_id.values() if target.skewable]
         names = ", ".join(target.id for target in met)
         yield "/fault/kind", f"no answer of {names} has a `lockUntil`", f"meet {', '.join(able)}"
+
+
+def _patch(fault: Mapping[str, Any], _met: list[Target], _: Targets) -> Iterator[Found]:
+    yield from ((f"/fault/operations{at}", what, mend) for at, what, mend in unsound(fault["operations"]))
 
 
 def words(status: int) -> str:

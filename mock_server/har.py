@@ -14,6 +14,7 @@ from mock_server.journal import MAX_BODY, Entry, cut_mark, headers
 
 _HTTP = "HTTP/1.1"
 _CREATOR = {"name": "contract serve", "version": version("runtime-contract")}
+_SAFE = "/:@!$&'()*+,;=~-._%"
 _UNKNOWN = -1
 """What HAR has for a size that is not known."""
 
@@ -29,7 +30,9 @@ def tail(comment: str = "") -> bytes:
 def exchange(world_path: str, entry: Entry) -> dict[str, Any]:
     """One exchange of the world whose paths begin with ``world_path``. Names with an underscore are the journal's."""
     sent, answered = headers(entry.request_headers), headers(entry.response_headers)
-    target = quote(world_path + entry.path, safe="/:@!$&'()*+,;=~[]-._%") + (f"?{entry.query}" if entry.query else "")
+    # As any client writes it: what stands in a secret's place has brackets, which no URL has here.
+    target = quote(world_path + entry.path, safe=_SAFE)
+    target += f"?{quote(entry.query, safe=_SAFE + '?')}" if entry.query else ""
     request = {
         "method": entry.method,
         "url": f"http://{sent.get('host', 'localhost')}{target}",
@@ -57,7 +60,7 @@ def exchange(world_path: str, entry: Entry) -> dict[str, Any]:
         "bodySize": entry.response_bytes,
     }
     return {
-        "startedDateTime": datetime.fromtimestamp(entry.real_at / 1000, UTC).isoformat(timespec="milliseconds"),
+        "startedDateTime": datetime.fromtimestamp(entry.real_at / 1000, UTC).isoformat(timespec="microseconds"),
         "time": entry.duration_ms,
         "request": request,
         "response": response,
@@ -68,9 +71,15 @@ def exchange(world_path: str, entry: Entry) -> dict[str, Any]:
         "_at": entry.at,
         "_operationId": entry.operation_id,
         "_jobId": entry.job_id,
+        "_caller": entry.caller,
+        "_jobStatus": entry.job_status,
+        "_lockedBy": entry.locked_by,
+        "_lockUntil": entry.lock_until,
         "_verdict": entry.verdict,
         "_errorCode": entry.error_code,
+        "_sightings": orjson.loads(entry.sightings),
         "_fault": None if entry.fault is None else orjson.loads(entry.fault),
+        "_model": None if entry.model is None else orjson.loads(entry.model),
     }
 
 

@@ -50,6 +50,8 @@ class Entry(NamedTuple):
     verdict: str
     fault: bytes | None
     """JSON: which fault plans met the request, and what the client got."""
+    model: bytes | None
+    """JSON, of a model call: whose it is, and what was answered."""
     error_code: str | None
     job_status: str | None
     """Like the two that follow: of the job after the request, where the operation looked at one."""
@@ -66,15 +68,18 @@ class Entry(NamedTuple):
     request_body: str
     response_headers: str
     response_body: str
+    sightings: bytes
+    """JSON, as ``violations``."""
     violations: bytes
-    """JSON."""
 
     def document(self) -> dict[str, Any]:
         """The entry as the control plane shows it."""
         document: dict[str, Any] = dict(zip(FIELDS, self, strict=True))
         document["fault"] = None if self.fault is None else orjson.loads(self.fault)
+        document["model"] = None if self.model is None else orjson.loads(self.model)
         document["requestHeaders"] = headers(self.request_headers)
         document["responseHeaders"] = headers(self.response_headers)
+        document["sightings"] = orjson.loads(self.sightings)
         document["violations"] = orjson.loads(self.violations)
         return document
 
@@ -88,7 +93,7 @@ FIELDS = tuple(map(_camel, Entry._fields))
 """Names of an entry's fields, in order, as the control plane shows them."""
 
 _TEXTS = FIELDS.index("method")
-_OPTIONAL = tuple(map(FIELDS.index, ("caller", "jobId", "fault")))
+_OPTIONAL = tuple(map(FIELDS.index, ("caller", "jobId", "fault", "model")))
 
 
 def headers(lines: str) -> dict[str, str]:
@@ -150,6 +155,7 @@ class Journal:
             exchange.status,
             _verdict(exchange),
             None if exchange.fault is None else self._fault(exchange.fault),
+            None if exchange.model is None else orjson.dumps(self._redactor.data(exchange.model.document())),
             exchange.error_code,
             job.get("status"),
             locked_by,
@@ -163,6 +169,7 @@ class Journal:
             self._body(request),
             answered,
             self._body(response),
+            orjson.dumps(exchange.sightings) if exchange.sightings else b"[]",
             orjson.dumps([violation.entry() for violation in exchange.details]) if exchange.details else b"[]",
         )
         size = _size(entry)

@@ -78,7 +78,7 @@ class OperationJudge:
         self.caller_in_body = self.job_in_body = False
         if self.has_body:
             schema = operation.request_body["content"][JSON]["schema"]
-            json_schema = {} if schema.get("x-judged-by-handler") else to_json_schema(schema, document)
+            json_schema = to_json_schema(_judged_here(schema), document)
             self.schema = json_schema
             self.validator = jsonschema_rs.Draft202012Validator(json_schema, validate_formats=True)
             self.normalise = compile_normaliser(json_schema)
@@ -162,6 +162,16 @@ class OperationJudge:
             return orjson.loads(raw)
         except orjson.JSONDecodeError as error:
             raise refused([*violations, _unreadable(raw, error)]) from None
+
+
+def _judged_here(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A body's schema without what ``x-judged-by-handler`` leaves to the handler: all of it, or properties."""
+    if schema.get("x-judged-by-handler"):
+        return {}
+    if "properties" not in schema:
+        return schema
+    left = {name: {} if item.get("x-judged-by-handler") else item for name, item in schema["properties"].items()}
+    return {**schema, "properties": left}
 
 
 def refused(violations: list[Violation]) -> Refusal:

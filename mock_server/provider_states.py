@@ -57,7 +57,7 @@ class ProviderStates(StateSet):
     async def credential(self, world: World, params: Values) -> Values:
         """Create a user's model key; from here on the world's redactor knows it."""
         key = f"sk-{secrets.token_hex(16)}"
-        world.redactor.add(key)
+        world.learn(key)
         row = await world.engine.insert("Credential", {**params, "apiKey": key})
         return {"credentialId": row["id"], "userId": row["userId"], "apiKey": key}
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import secrets
 from typing import TYPE_CHECKING, Any
 
 from mock_server.calls import Answer, Refusal
 from mock_server.judgement import refused
+from mock_server.model import BASE_PATH as MODEL_PATH
 from mock_server.privacy import Privacy
 from mock_server.store import QueueQuery
 from mock_server.violations import missing_in_mode
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from mock_server.executor import Outcome
     from mock_server.store import Row
     from openapi import Contract
-
-MODEL_PATH = "/__model__"
 
 
 class RuntimeApi:
@@ -115,17 +113,14 @@ class RuntimeApi:
         """What a Runtime needs to call the model (RT-CRED-07): the user's key where the job is to use that."""
         users = credential if job["apiKeyMode"] != "platform_key" else None
         key = users["apiKey"] if users else call.world.platform_key
-        return {
-            "provider": job["modelProvider"],
-            "model": job["modelName"],
-            "baseUrl": self.model_url(call),
-            "apiKey": key,
-        }
+        base_url = self.model_url(call, call.world.model.resolved(job, call.caller, key))
+        values = {"provider": job["modelProvider"], "model": job["modelName"], "baseUrl": base_url}
+        return values if key is None else {**values, "apiKey": key}
 
     @staticmethod
-    def model_url(call: Call) -> str:
+    def model_url(call: Call, token: str) -> str:
         """A base URL of its own for each resolve (RT-CRED-59), at the host by which the caller reached us."""
-        return f"http://{call.host}{call.world.path}{MODEL_PATH}/{secrets.token_hex(8)}/v1"
+        return f"http://{call.host}{call.world.path}{MODEL_PATH}/{token}/v1"
 
     async def logs(self, call: Call) -> Answer:
         """Store a batch of invocation logs, all or none (RT-LOG-53); no job is looked at (RT-LOG-56, 57)."""

@@ -33,6 +33,7 @@ from mock_server.provider_states import ProviderStates
 from mock_server.seed_data import DataError, SeedData
 from mock_server.server import Server
 from mock_server.state_set import known
+from mock_server.timing import read_timing
 from mock_server.wire import HTTP
 from mock_server.worlds import Options, Worlds, fault_targets
 from openapi import SpecError
@@ -122,6 +123,13 @@ def _sound_hub(api_key: str, hub_token: str, callback_hosts: tuple[str, ...]) ->
 )
 @click.option("--mutant", metavar="ID", help="Serve a build with this seeded fault (see `contract mutants list`).")
 @click.option(
+    "--timing",
+    "timings",
+    multiple=True,
+    metavar="NAME=SECONDS",
+    help="A number in place of the specification's: `lock=3` for locks of three seconds.",
+)
+@click.option(
     "--fault",
     "faults",
     multiple=True,
@@ -184,6 +192,7 @@ def serve_command(
     clock: str,
     data: Path | None,
     mutant: str | None,
+    timings: tuple[str, ...],
     faults: tuple[Path, ...],
     without_states: tuple[str, ...],
     api_key: str,
@@ -221,8 +230,11 @@ def serve_command(
         hub=HubOptions(tokens(hub_token), webhook_secret, frozenset(host.lower() for host in callback_hosts)),
         journal_entries=journal_entries,
         journal_bytes=journal_bytes,
+        sightings=record is not None,
     )
     try:
+        if timings:
+            options = replace(options, timing=read_timing(timings))
         if faults:
             options = replace(options, faults=read_plans(faults, fault_targets()))
         known(without_states, ProviderStates(openapi.load("control")), HubStates(openapi.load("control")))

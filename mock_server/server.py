@@ -10,6 +10,9 @@ from mock_server import fault_layer, pages
 from mock_server.app import EXCHANGE, Sender
 from mock_server.calls import Answer, Exchange
 from mock_server.control import BASE_PATH, Control, Guard
+from mock_server.model import BASE_PATH as MODEL_PATH
+from mock_server.model import provider
+from mock_server.sightings import Raw
 from mock_server.worlds import PREFIX, build_hub, fault_targets
 
 if TYPE_CHECKING:
@@ -58,13 +61,21 @@ class Server:
             if path.startswith(pages.BASE_PATH + "/"):
                 await pages.serve(scope, send)
                 return
+            raw = None
+            if world.sightings is not None:
+                receive = raw = Raw(scope, receive)
             try:
+                if path.startswith(MODEL_PATH + "/"):
+                    await provider.serve(exchange, scope, receive, send)
+                    return
                 api = build_hub(world.options.mutant).api if below(path, self.hub_path) else world.build.api
                 if world.faults.active:
                     await fault_layer.serve(api, fault_targets(), exchange, scope, receive, send)
                 else:
                     await api.asgi(scope, receive, send)
             finally:
+                if raw is not None and world.sightings is not None:
+                    exchange.sightings = world.sightings.of(raw)
                 entry = world.journal.record(exchange)
                 if self.recorder is not None:
                     self.recorder.add(world.path, entry)

@@ -122,7 +122,7 @@ def _violations(
         expected: Any = [_expected(branch[0].kind) for branch in branches if branch]
     else:
         expected = _expected(kind)
-    actual = "[redacted]" if place.rpartition("/")[2] in secret else _short(error.instance, redactor)
+    actual = "[redacted]" if not secret.isdisjoint(place.split("/")) else _short(error.instance, redactor)
     yield Violation(place, rule, expected, actual, f"{shown} {_sentence(rule, expected, error.instance)}")
 
 

@@ -23,11 +23,15 @@ from mock_server.hub.accounts import tokens
 from mock_server.hub.hub import Hub, HubBuild, HubOptions
 from mock_server.journal import MAX_BYTES, MAX_ENTRIES, Journal
 from mock_server.leases import Lease
+from mock_server.model.memory import ModelMemory
+from mock_server.sightings import Sightings
 from mock_server.snapshots import Exists, Snapshots
+from mock_server.timing import Timing, shown, timed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
+    from mock_server.model.scripts import Script
     from mock_server.seed_data import SeedData
     from mock_server.snapshots import Part
 
@@ -41,6 +45,8 @@ TEST_HUB = HubOptions(tokens("zqa_live_test"))
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _TICK = 0.25
+_BUILDS = 512
+"""Builds that are kept for worlds to come, a megabyte each: more than there are seeded faults."""
 _REMEMBERED = 1000
 
 
@@ -62,7 +68,17 @@ class Options:
     """A loopback port of the world's own, which is listened on."""
     faults: tuple[Plan, ...] = ()
     """Fault plans."""
+    model: tuple[Script, ...] = ()
+    """What the model answers."""
     hub: HubOptions = TEST_HUB
+    timing: Timing = ()
+    """Numbers in place of the specification's."""
+    platform_key: str | None = ""
+    """The model key that jobs of the platform get; None: they get none, empty: one is made up."""
+    search: tuple[str, ...] = ()
+    """Further texts that are secrets of the world."""
+    sightings: bool = False
+    """Whether requests are searched for secrets where they do not belong."""
 
 
 @dataclass(frozen=True)
@@ -76,11 +92,13 @@ class Build:
     api: Api
 
 
-@functools.cache
-def build(mutant: str | None) -> Build:
-    """The reference, or the reference with one seeded fault. Raises ``ValueError`` for an unknown fault."""
-    contract = openapi.load("runtime-api")
-    parts = mutants.parts_of(mutant, contract)
+@functools.lru_cache(maxsize=_BUILDS)
+def build(mutant: str | None, timing: Timing = ()) -> Build:
+    """The reference, or the reference with one seeded fault, or with other numbers, or both.
+
+    Raises ``ValueError`` for an unknown fault.
+    """
+    parts = mutants.parts_of(mutant, timed(openapi.load("runtime-api"), timing))
     contract = parts.contract
     if contract.machine is None:
         raise ValueError("the Runtime API has no state machine")
@@ -138,21 +156,35 @@ class World:
     def __init__(self, id_: str, options: Options, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.id, self.options = id_, options
         self._seeds: SeedData | None = None
-        self.build = build(options.mutant)
-        self.platform_key = f"platform-{secrets.token_hex(16)}"  # no `sk-`: to be replaced since it is known
+        self.build = build(options.mutant, options.timing)
+        self.platform_key = options.platform_key
+        if self.platform_key == "":
+            self.platform_key = f"platform-{secrets.token_hex(16)}"  # no `sk-`: to be replaced since it is known
+        model_keys = [self.platform_key] if self.platform_key else []
         hub_secrets = [*options.hub.tokens, *filter(None, [options.hub.webhook_secret])]
-        self.redactor = self.build.contract.redactor([options.api_key, self.platform_key, *hub_secrets])
+        self.redactor = self.build.contract.redactor([options.api_key, *model_keys, *hub_secrets, *options.search])
+        self.sightings: Sightings | None = None
+        if options.sightings:
+            header = _key_header(self.build.contract).lower().encode()
+            self.sightings = Sightings(header, options.api_key, model_keys, options.search, self.redactor)
         self.api_key = options.api_key.encode()
         names = self.build.contract.secret_names
         self.journal = Journal(self.redactor, options.journal_entries, options.journal_bytes, secret_names=names)
         self.faults = FaultPlans(options.faults)
+        self.model = ModelMemory(options.model)
         self.clock: Clock = make_clock(options.clock)
         store = self.build.rows.store()
         self.engine = self.build.engine(self.build.executor, self.build.rows, store, self.clock, self.redactor.text)
         self.lease = None if options.lifetime is None else Lease(options.lifetime, monotonic)
         self.snapshots = Snapshots()
-        self.parts: list[Part] = [self.faults]
+        self.parts: list[Part] = [self.faults, self.model]
         """What a snapshot holds beside rows and clock."""
+
+    def learn(self, model_key: str) -> None:
+        """A user's model key is made: from here on it is a secret of the world."""
+        self.redactor.add(model_key)
+        if self.sightings is not None:
+            self.sightings.add(model_key)
 
     @functools.cached_property
     def hub(self) -> Hub:
@@ -181,6 +213,7 @@ class World:
             await self.hub.reset()
         self.journal.clear()
         self.faults.restart()
+        self.model.restart()
         if self._seeds is not None:
             await self._seeds.fill(self)
 
@@ -245,6 +278,8 @@ class World:
             "clock": self.options.clock,
             "now": self.clock.now(),
             "mutant": self.options.mutant,
+            "timing": shown(self.options.timing),
+            "sightings": self.options.sightings,
             "lifetimeSeconds": self.options.lifetime,
             "expiresInSeconds": None if self.lease is None else round(self.lease.left(), 3),
             "exchanges": len(self.journal),
@@ -325,9 +360,14 @@ class Worlds:
         api_key: str | None = None,
         port: int | None = None,
         faults: tuple[Plan, ...] | None = None,
+        model: tuple[Script, ...] | None = None,
         hub: HubOptions | None = None,
+        timing: Timing | None = None,
+        platform_key: str | None = "",
+        search: tuple[str, ...] = (),
+        sightings: bool = False,
     ) -> World:
-        """Make a world; what is left out is as the server was started, but for lifetime and port.
+        """Make a world; what is left out is as the server was started, but for lifetime, port and texts to search.
 
         ``port`` was opened by :meth:`open_port`. Raises ``ValueError`` with the mend, as :class:`Exists` where
         something of another world is in the way.
@@ -352,7 +392,12 @@ class Worlds:
             lifetime=lifetime,
             port=port,
             faults=self._options.faults if faults is None else faults,
+            model=self._options.model if model is None else model,
             hub=hub or self._options.hub,
+            timing=self._options.timing if timing is None else timing,
+            platform_key=platform_key,
+            search=search,
+            sightings=sightings or self._options.sightings,
         )
         world = self._worlds[id_] = World(id_, options, self._monotonic)
         self._expired.pop(id_, None)

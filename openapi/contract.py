@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 SPECS = Path(__file__).parent
-NAMES = ("runtime-api", "runtime-health", "agent-hub", "control")
+NAMES = ("runtime-api", "runtime-health", "agent-hub", "model-provider", "control")
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 _MACHINE = "/x-state-machine"
 

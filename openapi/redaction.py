@@ -81,6 +81,29 @@ class Redactor:
         return value
 
 
+class Finder:
+    """Finds secrets in texts, in every form that :class:`Redactor` replaces, and tells which and in which form."""
+
+    def __init__(self) -> None:
+        self._forms: dict[str, set[tuple[str, bool]]] = {}
+        self._found: list[set[tuple[str, bool]]] = []
+        self._search: AhoCorasick | None = None
+
+    def add(self, value: str, name: str) -> None:
+        """Search for one more secret, told by ``name``. Values shorter than 4 characters are ignored."""
+        if len(value) >= 4:
+            for form in _encodings(value):
+                self._forms.setdefault(form, set()).add((name, form == value))
+            self._search = None
+
+    def find(self, text: str) -> set[tuple[str, bool]]:
+        """The names of the secrets in a text, each with whether its own text stands there or another form of it."""
+        if self._search is None:
+            self._search, self._found = AhoCorasick(list(self._forms)), list(self._forms.values())
+        matches = self._search.find_matches_as_indexes(text, overlapping=True)
+        return {found for index, *_ in matches for found in self._found[index]}
+
+
 _SPACE = r"(?:\s|\\++[nrt])*"
 
 
@@ -161,3 +184,8 @@ def _encodings(value: str) -> set[str]:
         if end - start >= 4:
             forms |= {body[start:end], body[start:end].translate(str.maketrans("+/", "-_"))}
     return forms
+
+
+def forms(value: str) -> set[str]:
+    """Every text as which a secret may stand: itself, and what :class:`Redactor` replaces beside it."""
+    return _encodings(value)

@@ -14,6 +14,7 @@ from conformance import reference
 from conformance.catalogue import checks_by_rule
 from conformance.children import Crew
 from conformance.cli import config_option
+from conformance.commands.check_runtime import runtime
 from conformance.commands.options import (
     common_options,
     host,
@@ -142,6 +143,9 @@ def reference_served(variables: Mapping[str, str], mutant: str | None) -> Iterat
 def runtime_api(base_url: str, api_key: str, provider_states: str | None, **options: Any) -> None:
     """Judge a real build of the Runtime API over HTTP."""
     judge_build(RUNTIME_API, base_url, {"api_key": key("--api-key", api_key)}, provider_states, options)
+
+
+check.add_command(runtime)
 
 
 @check.command("agent-hub", short_help="A real Agent Hub build, as a server.")

@@ -20,14 +20,14 @@ from conformance.report.json_report import to_json
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from conformance.systems import System
+    from conformance.systems import Client, System
     from openapi import Requirement
 
 REPORTS = {"json": to_json}
 _HOST = re.compile(r"(?!-)[A-Za-z0-9._-]{1,253}")
 
 
-def common_options(system: System | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def common_options(system: System | Client | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Options of every kind of check; without a ``system`` of the self-check."""
 
     def apply(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -41,7 +41,7 @@ def common_options(system: System | None = None) -> Callable[[Callable[..., Any]
 class _TimingOption(click.Option):
     """Names the keys of a system in its help, for which it has to look into the suite."""
 
-    def __init__(self, *args: Any, system: System | None = None, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, system: System | Client | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._system = system
 
@@ -52,7 +52,7 @@ class _TimingOption(click.Option):
         return super().get_help_record(ctx)
 
 
-def _common(system: System | None) -> list[Callable[..., Any]]:
+def _common(system: System | Client | None) -> list[Callable[..., Any]]:
     return [
         click.option("--only", multiple=True, metavar="GLOB", help="Only rules whose id matches (repeatable)."),
         click.option("--skip", multiple=True, metavar="GLOB", help="No rules whose id matches (repeatable)."),
@@ -184,7 +184,7 @@ def signing_secret(option: str, text: str | None) -> str | None:
     return text
 
 
-def timings(system: System, text: str | None) -> dict[str, float | list[float]]:
+def timings(system: System | Client, text: str | None) -> dict[str, float | list[float]]:
     """``lock=3,timeout=6`` as numbers by the names of the system's timing, ``backoff=3/4/5`` as a list.
 
     Raises ``click.UsageError``.
@@ -216,7 +216,7 @@ def _seconds(item: str, text: str) -> float:
     return seconds
 
 
-def _kinds(system: System) -> Mapping[str, int]:
+def _kinds(system: System | Client) -> Mapping[str, int]:
     """The keys of a system's timing, each with how many numbers it takes where that is a list, otherwise 0."""
     return {
         item.name.replace("_", "-"): len(item.default) if isinstance(item.default, tuple) else 0

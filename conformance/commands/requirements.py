@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 import openapi
-from conformance.catalogue import checks_by_rule
+from conformance.catalogue import checks_by_rule, monitors_by_rule
 from conformance.systems import SYSTEMS
 from mock_server.mutants import registry
 
@@ -28,11 +28,12 @@ def requirements(only: tuple[str, ...], format_: str) -> None:
 
 def table(only: tuple[str, ...] = ()) -> list[dict[str, Any]]:
     """One row a rule."""
-    covering = checks_by_rule()
+    covering, watching = checks_by_rule(), monitors_by_rule()
     faults = registry().values()
     rows = []
     for rule in (rule for system in SYSTEMS for rule in system.contract.register.select(only)):
         checks = [check.id for check in covering.get(rule.id, [])]
+        checks += [watching[rule.id]] if rule.id in watching else []
         mutants = [fault.id for fault in faults if rule.id in fault.rules]
         rows.append(
             {
@@ -56,10 +57,10 @@ def _note(rule: openapi.Requirement, checks: list[str], mutants: list[str]) -> s
         return f"superseded: {rule.superseded}"
     if rule.not_observable:
         return f"not observable: {rule.not_observable}"
-    if rule.bound == "client":
-        return "bound to client"
     if not checks:
-        return "no check yet"
+        return "bound to client" if rule.id.startswith("HUB-") and rule.bound == "client" else "no check yet"
+    if rule.bound == "client":
+        return ""
     return "" if mutants else "unproven: no seeded fault names it"
 
 

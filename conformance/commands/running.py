@@ -6,7 +6,7 @@ import contextlib
 import signal
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -17,11 +17,16 @@ from conformance.runner import Suites, judge
 from conformance.systems import find, redactor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from conformance.children import Crew
     from conformance.judging import Job
+    from conformance.results import Run
     from openapi import Requirement
+    from openapi.redaction import Redactor
+
+    Format = Callable[[Run, Redactor], str]
 
 
 class Inconclusive(click.ClickException):
@@ -72,10 +77,15 @@ def run_checks(
     fuzz, level, seed = not options["no_fuzz"], options["level"], options["seed"]
     run = judge(suites, rules, target=target, level=level, seed=seed, began=began, fuzz=fuzz)
     clean = redactor((find(job.system), job.settings) for group in groups for _, job in group)
+    tell(run, clean, options["reports"], REPORTS)
+
+
+def tell(run: Run, clean: Redactor, reports: Iterable[tuple[str, Path]], formats: Mapping[str, Format]) -> NoReturn:
+    """Print the page, write the reports; ends the process with the verdict's exit status."""
     click.echo(render(run, clean), nl=False)
-    for format_, path in options["reports"]:
+    for format_, path in reports:
         try:
-            path.write_text(REPORTS[format_](run, clean), encoding="utf-8")
+            path.write_text(formats[format_](run, clean), encoding="utf-8")
         except OSError as error:
             raise click.UsageError(f"--report {format_}={path}: can't be written: {error.strerror}") from None
     sys.exit(run.exit_status)

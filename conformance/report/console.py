@@ -18,6 +18,7 @@ WIDTH = 100
 _MAX_COMMANDS = 12
 _MAX_REASONS = 10
 _LABEL = 16
+_LONGEST_LINE = 180
 
 
 def render(run: Run, redactor: Redactor) -> str:
@@ -82,12 +83,28 @@ class _Page:
         yield from self.labelled("Actual:", check.actual or check.message or "")
         if check.pointer:
             yield from self.labelled("Differs:", f"at {check.pointer}")
+        if check.family:
+            yield from self.alike(rule, check)
+        if check.timeline:
+            yield "     Timeline:"
+            yield from (f"       {self.clean(line)[:_LONGEST_LINE]}" for line in check.timeline)
         if check.commands:
             yield "     Reproduce:"
             earlier = len(check.commands) - _MAX_COMMANDS
             if earlier > 0:
                 yield f"       # {earlier} earlier commands are in the JSON report"
             yield from (f"       {self.clean(command)}" for command in check.commands[-_MAX_COMMANDS:])
+
+    def alike(self, rule: RuleResult, check: CheckResult) -> Iterator[str]:
+        """In which other scenarios the same was seen."""
+        others = [
+            other.id.partition(":")[0]
+            for other in rule.checks
+            if other.status == "failed" and other.family == check.family and other is not check
+        ]
+        if others:
+            more = f" and {len(others) - _MAX_REASONS} more" if len(others) > _MAX_REASONS else ""
+            yield from self.labelled("Also in:", ", ".join(others[:_MAX_REASONS]) + more)
 
     def outside(self) -> Iterator[str]:
         judged = {rule.rule.id for rule in self.run.judged()}

@@ -51,4 +51,5 @@ def _check(check: CheckResult) -> dict[str, Any]:
         "message": check.message,
         "reproduce": "\n".join(check.commands),
         "exchanges": check.exchanges,
+        **({"timeline": check.timeline} if check.timeline else {}),
     }

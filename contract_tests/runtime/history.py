@@ -154,6 +154,8 @@ class History:
     others: list[Call] = field(default_factory=list)
     probes: list[Probe] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
+    zero: float = 0.0
+    """The instant from which all others count, epoch seconds: to compare what bodies say with."""
 
     def of(self, *operations: str | None) -> list[Call]:
         """Its calls of these operations."""
@@ -196,7 +198,11 @@ class History:
 
     def hold_of(self, call: Call) -> Hold | None:
         """The hold that a call belongs to."""
-        return next((hold for hold in self.holds if call is hold.lock or call in hold.calls), None)
+        return self._hold_of.get(id(call))
+
+    @cached_property
+    def _hold_of(self) -> dict[int, Hold]:
+        return {id(call): hold for hold in self.holds for call in (hold.lock, *hold.calls)}
 
     def happened(self, kind: str, **data: Any) -> Iterator[Event]:
         """Events of a kind whose data has these values."""

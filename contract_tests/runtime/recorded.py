@@ -42,10 +42,16 @@ def parse(text: str) -> dict[str, Any]:
     return log
 
 
-def histories(log: Mapping[str, Any]) -> list[History]:
+Known = dict[tuple[str, int, float], Call]
+"""Calls that were read before, by world, number and the instant that counts as zero."""
+
+
+def histories(log: Mapping[str, Any], known: Known | None = None) -> list[History]:
     """A history for each Runtime in each world of a recording, in the order in which worlds appear.
 
-    ``log`` is the archive's ``log``. Raises :class:`RecordingError` naming the entry that can't be read.
+    ``log`` is the archive's ``log``. ``known``: an empty dictionary that is kept from one reading of a recording that
+    grows to the next, so that no exchange is read twice. Raises :class:`RecordingError` naming the entry that can't be
+    read.
     """
     scenarios = log.get("_scenarios", {})
     worlds: dict[str, list[Mapping[str, Any]]] = {world: [] for world in scenarios}
@@ -55,14 +61,16 @@ def histories(log: Mapping[str, Any]) -> list[History]:
         worlds.setdefault(entry.get("_world", "/"), []).append(entry | {"_place": f"/log/entries/{i}"})
     found: list[History] = []
     for world, entries in worlds.items():
-        found += _of_world(world, entries, scenarios.get(world, {}))
+        found += _of_world(world, entries, scenarios.get(world, {}), known)
     return found
 
 
-def _of_world(world: str, entries: list[Mapping[str, Any]], told: Mapping[str, Any]) -> list[History]:
+def _of_world(
+    world: str, entries: list[Mapping[str, Any]], told: Mapping[str, Any], known: Known | None = None
+) -> list[History]:
     starts = [_instant(entry) for entry in entries] + [event["at"] / 1000 for event in told.get("events", ())]
     zero = min(starts, default=0.0)
-    calls = sorted((_call(entry, world, zero) for entry in entries), key=lambda call: (call.sent, call.number))
+    calls = sorted((_call(entry, world, zero, known) for entry in entries), key=lambda call: (call.sent, call.number))
     calls = _linked(calls, world)
     runtime = told.get("runtime", {})
     events, probes = _events(told.get("events", ()), zero)
@@ -71,10 +79,10 @@ def _of_world(world: str, entries: list[Mapping[str, Any]], told: Mapping[str, A
     facts = replace(_facts(told.get("scenario", "recording"), runtime), searched=searched)
     if runtime.get("instanceId"):
         own = [call for call in calls if _caller(call) not in others]
-        return [History(facts, own, [call for call in calls if _caller(call) in others], probes, events)]
+        return [History(facts, own, [call for call in calls if _caller(call) in others], probes, events, zero)]
     ids = dict.fromkeys(caller for call in calls if call.operation != MODEL and (caller := _caller(call)) is not None)
     if len(ids) <= 1:
-        return [History(replace(facts, instance_id=next(iter(ids), None)), calls, [], probes, events)]
+        return [History(replace(facts, instance_id=next(iter(ids), None)), calls, [], probes, events, zero)]
     return [
         History(
             replace(facts, instance_id=id_),
@@ -82,6 +90,7 @@ def _of_world(world: str, entries: list[Mapping[str, Any]], told: Mapping[str, A
             [call for call in calls if _caller(call) != id_],
             probes,
             events,
+            zero,
         )
         for id_ in ids
     ]
@@ -121,13 +130,19 @@ def _instant(entry: Mapping[str, Any]) -> float:
         raise RecordingError(f"{entry['_place']}/startedDateTime is no ISO 8601 date and time") from None
 
 
-def _call(entry: Mapping[str, Any], world: str, zero: float) -> Call:
+def _call(entry: Mapping[str, Any], world: str, zero: float, known: Known | None) -> Call:
+    at = (world, entry.get("_number", 0), zero)
+    if known is not None and at in known:
+        return known[at]
     try:
-        return _read(entry, world, zero)
+        call = _read(entry, world, zero)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, RecordingError):
             raise
         raise RecordingError(f"{entry['_place']} is no exchange of HTTP Archive 1.2 ({error})") from None
+    if known is not None:
+        known[at] = call
+    return call
 
 
 def _read(entry: Mapping[str, Any], world: str, zero: float) -> Call:

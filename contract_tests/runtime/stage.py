@@ -119,6 +119,8 @@ class Scenario:
     """Whether a Runtime that was started by hand can play it, too: no signals, no restart, no start before the API."""
     late: bool = False
     """Whether the Runtime is started by the play (``restart``), not before it."""
+    rules: tuple[str, ...] = ()
+    """The rules that it is to make judgeable. Monitors of all rules look at every scenario."""
 
 
 _SCENARIOS: dict[str, Scenario] = {}

@@ -13,6 +13,7 @@ from mock_server.control.clock import ClockHandlers
 from mock_server.control.faults import FaultHandlers
 from mock_server.control.journal import JournalHandlers
 from mock_server.control.judgement import ControlJudge
+from mock_server.control.model import ModelHandlers
 from mock_server.control.snapshots import SnapshotHandlers
 from mock_server.control.verification import VerificationHandlers
 from mock_server.control.worlds import WorldHandlers
@@ -97,6 +98,7 @@ class Control:
             **JournalHandlers().handlers(),
             **VerificationHandlers().handlers(),
             **FaultHandlers().handlers(),
+            **ModelHandlers().handlers(),
         }
         self.api = Api(contract, handlers, ControlErrors(contract), key=guard, judge=ControlJudge)
 

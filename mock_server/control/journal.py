@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+import openapi
 from mock_server import har
 from mock_server.calls import Answer, Refusal, Violation
 from mock_server.worlds import build_hub
@@ -75,7 +76,8 @@ def _found(call: Call, **options: Any) -> list[Entry]:
 
 def known_operation(world: World, name: str | None, location: str) -> None:
     """Raises :class:`Refusal` for a name that no operation of the world has, with the nearest one."""
-    names = [name for contract in _contracts(world) for name in contract.operations]
+    contracts = (*_contracts(world), openapi.load("model-provider"))
+    names = [name for contract in contracts for name in contract.operations]
     _known(world, name, location, "operation", names, ())
 
 

@@ -9,10 +9,12 @@ from mock_server.calls import Answer, Refusal
 from mock_server.control.lookup import named, touched
 from mock_server.fault_plans import plans_of
 from mock_server.hub.webhooks import sound_secret
+from mock_server.model.scripts import scripts_of
 from mock_server.ports import host_name, is_loopback
 from mock_server.seed_data import SeedData
 from mock_server.snapshots import Exists
 from mock_server.state_set import known
+from mock_server.timing import timing_of
 from mock_server.worlds import fault_targets
 
 if TYPE_CHECKING:
@@ -52,6 +54,7 @@ class WorldHandlers:
             known(hidden or (), *self.states)
             seeds = SeedData.parse(body["data"]) if "data" in body else None
             faults = plans_of(body["faults"], fault_targets(), place="/faults") if "faults" in body else None
+            model = scripts_of(body["model"], place="/model") if "model" in body else None
             if body.get("port"):
                 port = await self.worlds.open_port(0 if body["port"] is True else int(body["port"]))
             world = self.worlds.make(
@@ -64,6 +67,11 @@ class WorldHandlers:
                 api_key=body.get("apiKey"),
                 port=port,
                 faults=faults,
+                timing=timing_of(body["timing"]) if "timing" in body else None,
+                platform_key=body.get("platformKey", ""),
+                search=tuple(body.get("search", ())),
+                sightings=body.get("sightings", False),
+                model=model,
             )
         except ValueError as error:
             if port is not None:

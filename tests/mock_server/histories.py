@@ -42,6 +42,7 @@ class History:
             "status": status,
             "verdict": verdict,
             "fault": None,
+            "model": None,
             "error_code": None,
             "job_status": None,
             "locked_by": None,
@@ -53,6 +54,7 @@ class History:
             "request_body": json.dumps(fields.pop("sent")) if "sent" in fields else "",
             "response_headers": "",
             "response_body": json.dumps(fields.pop("got")) if "got" in fields else "",
+            "sightings": b"[]",
             "violations": b"[]",
             **fields,
         }

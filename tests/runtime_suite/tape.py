@@ -122,7 +122,7 @@ class Tape:
         grant = {
             "jobId": job,
             "status": "locked",
-            "lockUntil": round((ZERO + self.now + self.step + self.lock_seconds) * 1000),
+            "lockUntil": round((ZERO + (more.get("at") or self.now + self.step) + self.lock_seconds) * 1000),
             "attemptNo": 0,
             "apiKeyMode": "platform_key",
             "timeoutSeconds": 120,
@@ -289,8 +289,9 @@ class Tape:
         """``passed``, ``failed``, ``untested`` or ``unknown``."""
         return self.said(rule).status
 
-    def failing(self) -> set[str]:
-        """All rules that are broken; raises where a monitor broke."""
+    def failing(self, *areas: str) -> set[str]:
+        """All rules (``areas``: of these modules of monitors) that are broken; raises where a monitor broke."""
         outcomes = judge(self.history)
         assert [outcome.problem for outcome in outcomes if outcome.status == "unknown"] == []
-        return {outcome.monitor.rule for outcome in outcomes if outcome.status == "failed"}
+        failed = (outcome.monitor for outcome in outcomes if outcome.status == "failed")
+        return {monitor.rule for monitor in failed if not areas or monitor.name.partition(".")[0] in areas}

@@ -1,0 +1,101 @@
+"""Asks a Runtime's health, again and again, through a whole scenario."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from contract_tests.runtime.history import Probe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conformance.runtimes.leaks import OutputWatch
+    from conformance.runtimes.recording import Recording
+
+PATH = "/internal/runtime/health"
+EVERY = 0.5
+PATIENCE = 3.0
+"""Seconds after the first poll in which somebody has to listen: the operation is optional."""
+_SECONDS = 2.0
+_LARGEST = 16 * 2**10
+_SETTLING = 0.1
+_HEADERS = {"connection": "close"}  # some servers wait for open connections before they end
+
+
+class Prober:
+    """Asks on 127.0.0.1 and records what comes.
+
+    ``life`` is a number while the Runtime can answer, None while it does not live or is stopped; another number tells
+    that it was stopped, resumed or ended in between.
+    """
+
+    def __init__(
+        self,
+        client: httpx.AsyncClient,
+        port: int,
+        recording: Recording,
+        watch: OutputWatch,
+        life: Callable[[], int | None],
+    ) -> None:
+        self._client = client
+        self._url = f"http://127.0.0.1:{port}{PATH}"
+        self._recording, self._watch, self._life = recording, watch, life
+        self._serves = False
+
+    def restarted(self) -> None:
+        """A new process: it may take its time until it listens."""
+        self._serves = False
+
+    async def ask(self) -> Probe | None:
+        """Ask once and record what came; None where nobody listens, and this process never did."""
+        began, clock, life = time.time(), time.monotonic(), self._life()
+        status, body, headers = None, None, {}
+        try:
+            async with asyncio.timeout(_SECONDS), self._client.stream("GET", self._url, headers=_HEADERS) as answer:
+                status, headers = answer.status_code, {name.lower(): value for name, value in answer.headers.items()}
+                body = await self._body(answer)
+            self._serves = True
+        except httpx.ConnectError:
+            if not self._serves:
+                return None
+        except (httpx.HTTPError, TimeoutError, OSError):
+            status, body, headers = None, None, {}
+        seconds = round(time.monotonic() - clock, 4)
+        if status is None:
+            await asyncio.sleep(_SETTLING)
+            if self._life() != life:
+                return None  # it could not answer: it ended, or was stopped, while it was asked
+        clean = self._watch.redactor.data
+        told = {"status": status, "body": clean(body), "seconds": seconds, "headers": clean(headers)}
+        self._recording.tell("health", at=began, **told)
+        return Probe(began - self._recording.zero, seconds, status, told["body"], told["headers"])
+
+    async def keep_asking(self) -> None:
+        """Ask for as long as the Runtime serves its health; ends where it does not."""
+        until = time.monotonic() + PATIENCE
+        served = False
+        while True:
+            if self._life() is not None:
+                served = (await self.ask()) is not None or served
+            if not served and time.monotonic() > until:
+                return
+            await asyncio.sleep(EVERY)
+
+    async def _body(self, answer: httpx.Response) -> Any:
+        """The body as JSON; None where it is none, or too long for what it is to say."""
+        content = b""
+        async for piece in answer.aiter_bytes():
+            content += piece
+            if len(content) > _LARGEST:
+                return None
+        text = content.decode("utf-8", "replace")
+        self._watch.look(text, "the answer of the health operation")
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            return None
