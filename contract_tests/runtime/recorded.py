@@ -71,7 +71,7 @@ def _of_world(
     starts = [_instant(entry) for entry in entries] + [event["at"] / 1000 for event in told.get("events", ())]
     zero = min(starts, default=0.0)
     calls = sorted((_call(entry, world, zero, known) for entry in entries), key=lambda call: (call.sent, call.number))
-    calls = _linked(calls)
+    calls = _linked(calls, world)
     runtime = told.get("runtime", {})
     events, probes = _events(told.get("events", ()), zero)
     others = set(runtime.get("others", ()))
@@ -193,7 +193,7 @@ def _read(entry: Mapping[str, Any], world: str, zero: float) -> Call:
     )
 
 
-def _linked(calls: list[Call]) -> list[Call]:
+def _linked(calls: list[Call], world: str) -> list[Call]:
     """Model calls with the resolve whose ``baseUrl`` they go to."""
     bases: dict[str, Call] = {}
     linked = []
@@ -201,16 +201,12 @@ def _linked(calls: list[Call]) -> list[Call]:
         if call.operation == "resolveCredential" and call.status == 200:
             base = call.told("baseUrl")
             if isinstance(base, str):
-                bases[urlsplit(base).path.rstrip("/")] = call
+                bases[unquote(urlsplit(base).path).removeprefix(world.rstrip("/")).rstrip("/")] = call
         if call.operation == MODEL:
-            found = next((bases[base] for base in bases if (base + "/").endswith(_base(call.path) + "/")), None)
+            found = bases.get(call.path.removesuffix("/chat/completions"))
             call = replace(call, resolve=found, job=call.job or (found.job if found else None))
         linked.append(call)
     return linked
-
-
-def _base(path: str) -> str:
-    return path.removesuffix("/chat/completions")
 
 
 @cache
