@@ -225,3 +225,11 @@ def test_a_process_that_does_not_end_is_told() -> None:
     assert (
         Tape().event("signal", signal="TERM", at=3).event("exited", at=32, status=3).status("RT-HEALTH-64") == "passed"
     )
+
+
+def test_what_had_lapsed_before_the_signal_is_not_held() -> None:
+    tape = Tape(lock=3).poll("job-1", at=1.0).lock("job-1", at=2.0).model("job-1", at=2.1, took=2.9, lost=True)
+    tape.heartbeat("job-1", 503, "INTERNAL_ERROR", at=3.0).heartbeat("job-1", 503, "INTERNAL_ERROR", at=4.0)
+    tape.event("signal", signal="TERM", at=6.0).event("exited", at=6.1, status=0)
+    assert tape.failing("process") == set()
+    assert tape.status("RT-HEALTH-63") == "untested"
