@@ -188,6 +188,9 @@ def test_polls_that_end_are_told() -> None:
     assert Tape().poll().event("note", at=30.0, text="end").failing() == {"RT-SCHED-61"}
     assert Tape().poll(status=500).event("note", at=30.0, text="end").failing() == {"RT-SCHED-61", "RT-SCHED-62"}
     assert Tape().poll().event("exited", status=1).failing() == {"RT-SCHED-61"}
+    assert Tape().poll("job-1").whole("job-1").poll("job-1").poll(at=20.0).poll("job-1").failing("polling") == set()
+    after = Tape().poll("job-1").lock("job-1").poll("job-1").result("job-1").event("note", at=30.0, text="end")
+    assert after.failing("polling") == {"RT-SCHED-61"}
 
 
 @pytest.mark.parametrize("signal", ["TERM", "KILL", "STOP"])

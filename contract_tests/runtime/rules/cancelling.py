@@ -100,16 +100,16 @@ def _under_way(hold: Hold, told: Call, deadline: float) -> bool:
 
 @monitor("RT-CANCEL-72")
 def settled_without(history: History) -> Iterator[Finding]:
-    """After 409 JOB_CANCELLED on a result the job is settled: no result, and no failure of another kind, follows."""
+    """After 409 JOB_CANCELLED on a result the job is settled: no further report follows."""
     for hold in history.holds:
         for call in hold.of("submitResult"):
             if not (call.heard and call.status == 409 and call.code == "JOB_CANCELLED"):
                 continue
             further = [c for c in hold.reports if c.sent > call.ended + GRACE]
-            wrong = next((c for c in further if c.operation == "submitResult" or not _says_it(c)), None)
-            if wrong is not None:
+            if further:
+                wrong = further[0]
                 wanted = f"no further report of {hold.job} after 409 JOB_CANCELLED on its result"
                 yield broken(wrong, wanted, f"{wrong.operation} {span(wrong.sent - call.ended)} after it")
-            elif not further and watched(history, call.ended):
+            elif watched(history, call.ended):
                 yield kept(call)
             break

@@ -170,9 +170,16 @@ def goes_on(history: History) -> Iterator[Finding]:
         if hold is not None and call.ok and call.operation in ("lockJob", "getSnapshot", "resolveCredential"):
             fail = next((c for c in hold.of("failJob") if follows(c, call)), None)
             odd = [c for c in (hold.lock, *hold.calls) if strange(c) is not None]
+            wanted = f"work on {hold.job} that goes on after {what}"
             if fail is not None and flawless(history, hold, fail, odd):
                 actual = f"{hold.job} was failed with {fail.get('errorCode')} though nothing else had happened"
-                yield broken(fail, f"work on {hold.job} that goes on after {what}", actual)
+                yield broken(fail, wanted, actual)
+                continue
+            quiet = ran_until(history, call.ended) - call.ended
+            if call is [hold.lock, *hold.calls][-1] and quiet > late(history.facts.lock):
+                yield broken(call, wanted, f"nothing about {hold.job} for {span(quiet)}")
+                continue
+            if not any(follows(c, call) for c in hold.calls):
                 continue
         if following is not None and same_life(history, call.sent, following.sent):
             yield kept(following)
