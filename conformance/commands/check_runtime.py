@@ -111,7 +111,7 @@ def runtime(
 def timing_of(text: str | None) -> Timing:
     """What ``--timing`` says; what it leaves out follows from the lock's length. Raises ``click.UsageError``."""
     told: Any = timings(RUNTIME_CLIENT, text)
-    lock = told.get("lock", Timing.lock)
+    lock = told.get("lock", Timing().lock)
     own = {"heartbeat": lock / 4, "timeout": lock * 2, **told}
     return Timing(**own)
 

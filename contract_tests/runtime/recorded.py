@@ -150,7 +150,9 @@ def _read(entry: Mapping[str, Any], world: str, zero: float) -> Call:
     parts = urlsplit(request["url"])
     raw = parts.path.removeprefix(world.rstrip("/")) if world != "/" else parts.path
     operation, job = _operation(request["method"], raw)
+    headers = _headers(request["headers"])
     body_text, cut = _text(request.get("postData"), request.get("bodySize", -1))
+    cut = cut or _broken_off(headers, request.get("bodySize", -1))
     body = None if cut else _json(body_text)
     if operation is not None and job is None and isinstance(body, dict) and isinstance(body.get("jobId"), str):
         job = body["jobId"]
@@ -163,7 +165,6 @@ def _read(entry: Mapping[str, Any], world: str, zero: float) -> Call:
         answer_text = fault["body"]
     elif fault.get("bytes") is not None:
         answer_text = answer_text.encode()[: fault["bytes"]].decode(errors="ignore")
-    headers = _headers(request["headers"])
     return Call(
         number=entry.get("_number", 0),
         sent=sent,
@@ -248,6 +249,12 @@ def _text(content: Mapping[str, Any] | None, size: int) -> tuple[str, bool]:
     if content.get("encoding") == "base64":
         text = base64.b64decode(text).decode("utf-8", "replace")
     return text, "comment" in content and size > len(text)
+
+
+def _broken_off(headers: Mapping[str, str], size: int) -> bool:
+    """Whether a request ended before its body was all there: the client went away, as one does that drops its work."""
+    length = headers.get("content-length", "")
+    return length.isdecimal() and 0 <= size < int(length)
 
 
 def _json(text: str) -> Any:

@@ -1,0 +1,216 @@
+"""Faults of telling how the process is."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING, Any
+
+from conformance.examples.python_runtime import health, worker
+from conformance.examples.python_runtime.faulty import Fault
+
+if TYPE_CHECKING:
+    from conformance.examples.python_runtime.jobs import Hold
+
+
+class _Told(health.Health):
+    """Tells something else."""
+
+    def changed(self, body: dict[str, Any]) -> dict[str, Any]:
+        """What."""
+        raise NotImplementedError
+
+    def body(self) -> dict[str, Any]:
+        """As usual, and changed."""
+        return self.changed(super().body())
+
+
+class HealthCountsNothing(Fault):
+    """Health tells of no active job, ever."""
+
+    name, rules = "health-counts-nothing", ("RT-HEALTH-53",)
+    needs = "health asked while a job runs"
+
+    class Health(_Told):
+        """Does not count."""
+
+        def changed(self, body: dict[str, Any]) -> dict[str, Any]:
+            """Zero."""
+            return {**body, "activeJobs": 0}
+
+
+class HealthCountsEnded(Fault):
+    """Health tells of jobs as active that have ended long ago."""
+
+    name, rules = "health-counts-ended", ("RT-HEALTH-53",)
+    needs = "health asked after a job"
+
+    class Worker(worker.Worker):
+        """Keeps them."""
+
+        async def run(self, hold: Hold) -> None:
+            """And never lets go."""
+            await super().run(hold)
+            self.holds[hold.job.id] = hold
+
+
+class HealthKnowsAJob(Fault):
+    """Health tells of a last job before there was one: the start counts."""
+
+    name, rules = "health-knows-a-job", ("RT-HEALTH-51",)
+    needs = "health asked before the first job"
+
+    class Health(_Told):
+        """Has no null."""
+
+        def changed(self, body: dict[str, Any]) -> dict[str, Any]:
+            """The start."""
+            return {**body, "lastJobAt": body["lastJobAt"] or body["startedAt"]}
+
+
+class HealthForgetsJobs(Fault):
+    """Health tells of no last job, ever."""
+
+    name, rules = "health-forgets-jobs", ("RT-HEALTH-52", "RT-HEALTH-08")
+    needs = "health asked after a job"
+
+    class Health(_Told):
+        """Has no memory."""
+
+        def changed(self, body: dict[str, Any]) -> dict[str, Any]:
+            """None."""
+            return {**body, "lastJobAt": None}
+
+
+class HealthWaits(Fault):
+    """Health answers when no job runs."""
+
+    name, rules = "health-waits", ("RT-HEALTH-54",)
+    needs = "health asked while a job runs for some seconds"
+
+    class Health(health.Health):
+        """Is busy."""
+
+        async def answer(self, method: str, path: str, head: bytes) -> tuple[int, dict[str, Any]]:
+            """Later."""
+            while self.runtime.worker.tasks:
+                await asyncio.wait(self.runtime.worker.tasks)
+            return await super().answer(method, path, head)
+
+
+class HealthBusyIsIll(Fault):
+    """Health answers 503 while a job runs."""
+
+    name, rules = "health-busy-is-ill", ("RT-HEALTH-54", "RT-HEALTH-03")
+    needs = "health asked while a job runs"
+
+    class Health(health.Health):
+        """Is busy."""
+
+        async def answer(self, method: str, path: str, head: bytes) -> tuple[int, dict[str, Any]]:
+            """Ill."""
+            status, body = await super().answer(method, path, head)
+            return (503 if self.runtime.worker.holds else status), body
+
+
+class HealthWithoutVersion(Fault):
+    """Health does not tell the version."""
+
+    name, rules = "health-without-version", ("RT-HEALTH-06",)
+    needs = "health asked"
+
+    class Health(_Told):
+        """Is silent."""
+
+        def changed(self, body: dict[str, Any]) -> dict[str, Any]:
+            """Without."""
+            return {name: value for name, value in body.items() if name != "version"}
+
+
+class HealthInSeconds(Fault):
+    """Health tells instants in seconds."""
+
+    name, rules = "health-in-seconds", ("RT-HEALTH-07", "RT-TIME-05", "RT-HEALTH-08")
+    rows = ("CF-26",)
+    needs = "health asked"
+
+    class Health(_Told):
+        """Mixes units."""
+
+        def changed(self, body: dict[str, Any]) -> dict[str, Any]:
+            """By a thousand too little."""
+            last = body["lastJobAt"]
+            return {**body, "startedAt": body["startedAt"] // 1000, "lastJobAt": last and last // 1000}
+
+
+class HealthOfAnother(Fault):
+    """Health tells another instance id than the one it was given."""
+
+    name, rules = "health-of-another", ("RT-HEALTH-04",)
+    rows = ("CF-62",)
+    needs = "health asked"
+
+    class Health(_Told):
+        """Calls itself by its process."""
+
+        def changed(self, body: dict[str, Any]) -> dict[str, Any]:
+            """Its number."""
+            return {**body, "runtimeInstanceId": f"runtime-{os.getpid()}"}
+
+
+class HealthCountsInText(Fault):
+    """Health tells the number of active jobs as a text."""
+
+    name, rules = "health-counts-in-text", ("RT-HEALTH-09",)
+    needs = "health asked"
+
+    class Health(_Told):
+        """Prints."""
+
+        def changed(self, body: dict[str, Any]) -> dict[str, Any]:
+            """As text."""
+            return {**body, "activeJobs": str(body["activeJobs"])}
+
+
+class HealthElsewhere(Fault):
+    """Health is served on another address than 127.0.0.1."""
+
+    name, rules = "health-elsewhere", ("RT-HEALTH-56",)
+    needs = "health asked"
+
+    class Health(health.Health):
+        """Listens where nobody asks."""
+
+        async def listen(self, port: int) -> asyncio.Server:
+            """The next address."""
+            return await asyncio.start_server(self.serve, "127.0.0.2", port)
+
+
+class HealthWantsKey(Fault):
+    """Health asks for the service token."""
+
+    name, rules = "health-wants-key", ("RT-HEALTH-10", "RT-HEALTH-03")
+    needs = "health asked without a key"
+
+    class Health(health.Health):
+        """Guards itself."""
+
+        async def answer(self, method: str, path: str, head: bytes) -> tuple[int, dict[str, Any]]:
+            """401 without it."""
+            if self.runtime.config.token.encode() not in head:
+                return 401, {"error": "unauthorized"}
+            return await super().answer(method, path, head)
+
+
+class HealthIsFine(Fault):
+    """Health has the status `UP`."""
+
+    name, rules = "health-is-up", ("RT-HEALTH-05",)
+    needs = "health asked"
+
+    class Health(_Told):
+        """Says it otherwise."""
+
+        def changed(self, body: dict[str, Any]) -> dict[str, Any]:
+            """Up."""
+            return {**body, "status": "UP"}
