@@ -124,6 +124,7 @@ def test_redirects_are_not_followed_with_the_key():
         tape = redirected().call(method, STOLEN, {"model": "m"} if method == "POST" else None, 404, headers=bearer)
         assert said(tape.poll(at=9), "RT-CRED-75", "failed") == f"{method} {STOLEN} with authorization"
     said(redirected().call("POST", STOLEN, {"model": "m"}, 404).poll(at=9), "RT-CRED-75", "passed")
+    said(redirected().fail("j", "INVALID_CREDENTIAL", retryable=False), "RT-CRED-75", "passed")
     said(redirected(), "RT-CRED-75", "untested")
     said(Tape().whole("j"), "RT-CRED-75", "untested")
 

@@ -178,6 +178,13 @@ def test_failures_are_sent_again(lost):
     said(failed(failed(failing(), **bad), status=409), "RT-RES-86", "passed")
 
 
+def test_half_an_answer_that_says_created_may_be_taken_as_done_or_as_lost():
+    half = {"got": "part", "bytes": 5, "plans": [], "handled": True}
+    said(ready().result("j", _fault=half).poll(at=60), "RT-RES-86", "untested")
+    said(ready().result("j", _fault=half).result("j", 200).poll(at=60), "RT-RES-83", "passed")
+    said(ready().result("j", 503).result("j", _fault=half).poll(at=60), "RT-RES-86", "passed")
+
+
 def test_reports_that_need_not_be_sent_again():
     for end in (
         lambda tape: tape.event("signal", signal="KILL").event("exited", status=-9),

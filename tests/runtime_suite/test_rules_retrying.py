@@ -164,6 +164,8 @@ def test_job_timeout_is_true_when_the_time_has_run_out():
 def test_what_failed_after_the_model_call_may_have_decided():
     tape = after("401").resolve("j", 500).resolve("j", 500).fail("j", "INTERNAL_ERROR", retryable=True)
     said(tape, "RT-RETRY-14", "untested")
+    tape = after("hang").heartbeat("j", 401, "UNAUTHORIZED").fail("j", "INTERNAL_ERROR", retryable=True)
+    said(tape, "RT-RETRY-08", "untested")
 
 
 def test_own_repeats_are_judged_by_the_last_call():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from contract_tests.runtime.calls import MODEL
+from contract_tests.runtime.calls import MODEL, REPORTS
 from contract_tests.runtime.monitors import Finding, broken, kept, monitor
 from contract_tests.runtime.rules.reporting import GRACE, code_of, first
 from contract_tests.runtime.rules.troubles import CREDENTIAL, last
@@ -125,7 +125,9 @@ def no_redirect(history: History) -> Iterator[Finding]:
                 "no request with the key where the model redirected to",
                 f"{taken.method} {taken.path[:80]} with authorization",
             )
-        elif history.end >= call.ended + 1:
+        elif history.end >= call.ended + 1 or any(
+            report.job == call.job and report.sent > call.ended for report in history.of(*REPORTS)
+        ):
             yield kept(call)
 
 

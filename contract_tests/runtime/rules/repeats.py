@@ -32,13 +32,13 @@ class Series:
     @property
     def answered(self) -> bool:
         """Whether an answer other than 5xx came."""
-        return any(not call.failed for call in self.next)
+        return any(not _unanswered(call) for call in self.next)
 
 
 def series(history: History) -> Iterator[Series]:
     """Each hold's first report that failed, where the Runtime still had to report."""
     for hold in history.holds:
-        failed = next((call for call in hold.reports if call.failed), None)
+        failed = next((call for call in hold.reports if _unanswered(call)), None)
         if failed is None or stopped_before(history, hold, failed.sent):
             continue
         tries: list[Call] = []
@@ -49,9 +49,15 @@ def series(history: History) -> Iterator[Series]:
                 continue
             tries.append(call)
             busy += max(0.0, call.ended - call.sent)  # while a try waits for its answer none is missing
-            if not call.failed:
+            if not _unanswered(call):
                 break
         yield Series(hold, failed, tuple(tries), _free(history, hold, failed.ended, end + busy))
+
+
+def _unanswered(call: Call) -> bool:
+    """Whether a report was not answered, or with 5xx; the head of a success says enough to some, so that it is none."""
+    began = (call.fault or {}).get("got") == "part" and 200 <= call.status < 300
+    return call.failed and not began
 
 
 def _free(history: History, hold: Hold, begin: float, end: float) -> bool:
