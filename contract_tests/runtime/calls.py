@@ -47,7 +47,7 @@ class Call:
     body: Any
     """The request's body as JSON; None where it is none, or too long to be kept."""
     cut: bool
-    """Whether the body was too long to be kept whole: it can't be told what is missing."""
+    """Whether the body was too long to be kept whole, or broke off: it can't be told what is missing."""
     job: str | None
     """The job that it is about: of the path, the body, or the resolve that a model call goes back to."""
     status: int

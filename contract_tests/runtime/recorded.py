@@ -71,7 +71,7 @@ def _of_world(
     starts = [_instant(entry) for entry in entries] + [event["at"] / 1000 for event in told.get("events", ())]
     zero = min(starts, default=0.0)
     calls = sorted((_call(entry, world, zero, known) for entry in entries), key=lambda call: (call.sent, call.number))
-    calls = _linked(calls)
+    calls = _linked(calls, world)
     runtime = told.get("runtime", {})
     events, probes = _events(told.get("events", ()), zero)
     others = set(runtime.get("others", ()))
@@ -150,7 +150,9 @@ def _read(entry: Mapping[str, Any], world: str, zero: float) -> Call:
     parts = urlsplit(request["url"])
     raw = parts.path.removeprefix(world.rstrip("/")) if world != "/" else parts.path
     operation, job = _operation(request["method"], raw)
+    headers = _headers(request["headers"])
     body_text, cut = _text(request.get("postData"), request.get("bodySize", -1))
+    cut = cut or _broken_off(headers, request.get("bodySize", -1))
     body = None if cut else _json(body_text)
     if operation is not None and job is None and isinstance(body, dict) and isinstance(body.get("jobId"), str):
         job = body["jobId"]
@@ -163,7 +165,6 @@ def _read(entry: Mapping[str, Any], world: str, zero: float) -> Call:
         answer_text = fault["body"]
     elif fault.get("bytes") is not None:
         answer_text = answer_text.encode()[: fault["bytes"]].decode(errors="ignore")
-    headers = _headers(request["headers"])
     return Call(
         number=entry.get("_number", 0),
         sent=sent,
@@ -192,7 +193,7 @@ def _read(entry: Mapping[str, Any], world: str, zero: float) -> Call:
     )
 
 
-def _linked(calls: list[Call]) -> list[Call]:
+def _linked(calls: list[Call], world: str) -> list[Call]:
     """Model calls with the resolve whose ``baseUrl`` they go to."""
     bases: dict[str, Call] = {}
     linked = []
@@ -200,16 +201,12 @@ def _linked(calls: list[Call]) -> list[Call]:
         if call.operation == "resolveCredential" and call.status == 200:
             base = call.told("baseUrl")
             if isinstance(base, str):
-                bases[urlsplit(base).path.rstrip("/")] = call
+                bases[unquote(urlsplit(base).path).removeprefix(world.rstrip("/")).rstrip("/")] = call
         if call.operation == MODEL:
-            found = next((bases[base] for base in bases if (base + "/").endswith(_base(call.path) + "/")), None)
+            found = bases.get(call.path.removesuffix("/chat/completions"))
             call = replace(call, resolve=found, job=call.job or (found.job if found else None))
         linked.append(call)
     return linked
-
-
-def _base(path: str) -> str:
-    return path.removesuffix("/chat/completions")
 
 
 @cache
@@ -252,6 +249,12 @@ def _text(content: Mapping[str, Any] | None, size: int) -> tuple[str, bool]:
     if content.get("encoding") == "base64":
         text = base64.b64decode(text).decode("utf-8", "replace")
     return text, "comment" in content and size > len(text)
+
+
+def _broken_off(headers: Mapping[str, str], size: int) -> bool:
+    """Whether a request ended before its body was all there: the client went away, as one does that drops its work."""
+    length = headers.get("content-length", "")
+    return length.isdecimal() and 0 <= size < int(length)
 
 
 def _json(text: str) -> Any:

@@ -117,6 +117,8 @@ class Scenario:
     """Whether the Runtime gets a PLATFORM_MODEL_API_KEY."""
     by_hand: bool = True
     """Whether a Runtime that was started by hand can play it, too: no signals, no restart, no start before the API."""
+    slow: bool = False
+    """Whether it takes long, so that it is begun before others."""
     late: bool = False
     """Whether the Runtime is started by the play (``restart``), not before it."""
     rules: tuple[str, ...] = ()

@@ -79,6 +79,11 @@ def unknown_code(call: Call) -> bool:
     return call.heard and call.status >= 400 and not known
 
 
+def follows(call: Call, before: Call) -> bool:
+    """Whether a call was sent when another one's answer was known."""
+    return call is not before and call.sent >= before.sent and call.sent > before.ended - WIRE
+
+
 # The process
 
 
@@ -217,8 +222,10 @@ def marks(hold: Hold, until: float) -> list[float]:
     return [first.sent, *(call.sent for call in hold.heartbeats if first.sent < call.sent <= until)]
 
 
-def flawless(hold: Hold, report: Call, forgiven: Collection[Call] = ()) -> bool:
+def flawless(history: History, hold: Hold, report: Call, forgiven: Collection[Call] = ()) -> bool:
     """Whether all had gone well for the Runtime before a report, so that nothing but a success was to be reported."""
+    if history.term_before(report.sent) is not None or history.interrupted(hold.begin, report.sent):
+        return False
     before = [call for call in (hold.lock, *hold.calls) if call.sent < report.sent]
     for call in before:
         if not call.ok or call.asks_to_stop or (call.fault is not None and call not in forgiven):

@@ -13,6 +13,7 @@ from contract_tests.runtime.rules._common import (
     WIRE,
     ended_itself,
     flawless,
+    follows,
     idle_since,
     late,
     over,
@@ -138,7 +139,7 @@ def _input(hold: Hold, call: Call) -> Iterator[Finding]:
         return
     retryable = call.status >= 500 or call.status == 410
     told = f"{call.status} {call.code} on {call.name}"
-    later = [c for c in hold.calls if c.sent > call.ended - WIRE]
+    later = [c for c in hold.calls if follows(c, call)]
     if any(c.operation == call.operation and c.ok for c in later):
         yield from () if not retryable else (kept(call),)
         return
@@ -161,15 +162,15 @@ def goes_on(history: History) -> Iterator[Finding]:
         if what is None:
             continue
         hold = history.hold_of(call)
-        following = next((c for c in history.calls if c.sent > call.ended - WIRE), None)
+        following = next((c for c in history.calls if follows(c, call)), None)
         stopped = _stopped(history, call)
         if stopped is not None:
             yield broken(call, f"a Runtime that goes on after {what}", stopped)
             continue
         if hold is not None and call.ok and call.operation in ("lockJob", "getSnapshot", "resolveCredential"):
-            fail = next((c for c in hold.of("failJob") if c.sent > call.ended - WIRE), None)
+            fail = next((c for c in hold.of("failJob") if follows(c, call)), None)
             odd = [c for c in (hold.lock, *hold.calls) if strange(c) is not None]
-            if fail is not None and flawless(hold, fail, odd):
+            if fail is not None and flawless(history, hold, fail, odd):
                 actual = f"{hold.job} was failed with {fail.get('errorCode')} though nothing else had happened"
                 yield broken(fail, f"work on {hold.job} that goes on after {what}", actual)
                 continue
@@ -191,7 +192,7 @@ def strange(call: Call) -> str | None:
 
 def _stopped(history: History, call: Call) -> str | None:
     """What shows that the Runtime stopped after a call: its process ended by itself, or is silent though idle."""
-    later = [c for c in history.calls if c.sent > call.ended - WIRE and same_life(history, call.sent, c.sent)]
+    later = [c for c in history.calls if follows(c, call) and same_life(history, call.sent, c.sent)]
     end = ended_itself(history, call.ended)
     if end is not None and not any(c.operation == "pollJobs" for c in later):
         return f"the process ended by itself {span(end.at - call.ended)} later"

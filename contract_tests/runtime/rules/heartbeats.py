@@ -139,7 +139,7 @@ def by_durations(history: History) -> Iterator[Finding]:
         elif cadence is not None and len(paces) >= 4 and median(paces) < cadence / 5:
             actual = f"heartbeats every {span(median(paces))} instead of every {span(cadence)}"
             yield broken(hold.heartbeats[0], wanted, actual)
-        elif first is not None and first.operation == "failJob" and flawless(hold, first, [hold.lock]):
+        elif first is not None and first.operation == "failJob" and flawless(history, hold, first, [hold.lock]):
             yield broken(first, wanted, f"{first.get('errorCode')} though nothing had gone wrong")
         elif first is not None or until - hold.begin >= history.facts.lock:
             # An error in the other direction shows only where it works for long.
@@ -237,5 +237,5 @@ def stops_by_itself(history: History) -> Iterator[Finding]:
             if calls:
                 since = span(calls[0].sent - last.sent)
                 yield broken(calls[0], wanted, f"{calls[0].operation} {since} after the last that was")
-            elif ran_until(history, begin) >= begin + slack + STOPS:
+            elif ran_until(history, begin + 0.001) >= begin + slack + STOPS:
                 yield kept(begin)

@@ -59,7 +59,7 @@ class Invocations:
 
 
 def invocations(history: History) -> Iterator[Invocations]:
-    """Each job with a model call; not where logs could not be read, or a process was killed while it had the job."""
+    """Each job with a model call; none where logs could not be read."""
     if any(call.cut or not isinstance(call.body, dict) for call in history.of("submitInvocationLogs")):
         return
     jobs: dict[str, list[Hold]] = {}
@@ -71,8 +71,9 @@ def invocations(history: History) -> Iterator[Invocations]:
         for hold in holds:
             for kind, call in _sorted(history, hold):
                 found[kind].append(call)
-        if any(found.values()) and not _killed(history, holds):
-            yield Invocations(job, **found, entries=entries.get(job, []), due=_due(history, holds))
+        if any(found.values()):
+            due = None if _killed(history, holds) else _due(history, holds)
+            yield Invocations(job, **found, entries=entries.get(job, []), due=due)
 
 
 def _sorted(history: History, hold: Hold) -> Iterator[tuple[str, Call]]:

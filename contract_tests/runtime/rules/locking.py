@@ -11,6 +11,7 @@ from contract_tests.runtime.rules._common import (
     GRACE,
     STOPS,
     WIRE,
+    follows,
     is_text,
     passed_over,
     ran_until,
@@ -131,7 +132,7 @@ def goes_on_to_others(history: History) -> Iterator[Finding]:
     for lock in history.of("lockJob"):
         if not (lock.heard and lock.status == 409):
             continue
-        following = next((c for c in history.of("lockJob") if c.job != lock.job and c.sent > lock.ended - WIRE), None)
+        following = next((c for c in history.of("lockJob") if c.job != lock.job and follows(c, lock)), None)
         if following is not None and same_life(history, lock.sent, following.sent):
             yield kept(following)
             continue
@@ -152,7 +153,7 @@ def one_run_at_a_time(history: History) -> Iterator[Finding]:
         if hold.known is None:
             continue
         for lock in locks[:1]:
-            if not same_life(history, hold.begin, lock.sent):
+            if lock.sent < hold.known or not same_life(history, hold.begin, lock.sent):
                 continue
             why = _still(history, hold, lock)
             if why is not None:

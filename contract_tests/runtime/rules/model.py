@@ -66,20 +66,20 @@ def as_resolved(history: History) -> Iterator[Finding]:
         model, asked = resolve.told("model"), call.get("model")
         if isinstance(model, str) and asked != model:
             yield broken(call, f"model {model}, as resolved", f"model {shown(asked)} in a call for {call.job}")
-        elif call.key in ("wrong", "none") and not _own(history, resolve, call):
+        elif call.key in ("wrong", "none") and not _excused(history, resolve, call):
             what = "another key" if call.key == "wrong" else "no key"
             yield broken(call, "the resolved apiKey as bearer token", f"{what} in a model call for {call.job}")
-        elif call.key is not None:
+        elif call.key == "right":
             yield kept(call)
 
 
-def _own(history: History, resolve: Call, call: Call) -> bool:
-    """Whether another key than the resolved one is in order: the Runtime's own, or what other rules judge."""
+def _excused(history: History, resolve: Call, call: Call) -> bool:
+    """Whether another key than the resolved one may be in order, or is judged elsewhere."""
     if not _platform(resolve):
         return False
-    if call.key == "wrong":
-        return history.facts.own_key is not False or not resolve.told("apiKey")  # RT-CRED-76
-    return not resolve.told("apiKey")  # RT-CRED-71, RT-CRED-11
+    if not resolve.told("apiKey"):
+        return True  # RT-CRED-76, RT-CRED-71, RT-CRED-11
+    return call.key == "wrong" and history.facts.own_key is not False  # its own goes first
 
 
 @monitor("RT-CRED-74")

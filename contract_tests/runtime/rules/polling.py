@@ -9,9 +9,9 @@ from contract_tests.runtime.history import entries_of, jobs_listed
 from contract_tests.runtime.monitors import Finding, broken, kept, monitor
 from contract_tests.runtime.rules._common import (
     JOB_TYPES,
-    WIRE,
     ended_itself,
     flawless,
+    follows,
     idle_since,
     is_integer,
     is_text,
@@ -145,10 +145,15 @@ def does_what_it_asks_for(history: History) -> Iterator[Finding]:
             continue
         if settled is not None and settled.operation == "submitResult" and settled.ok:
             yield kept(settled)
-        elif settled is not None and settled.operation == "failJob" and flawless(hold, settled):
+        elif settled is not None and settled.operation == "failJob" and flawless(history, hold, settled):
             actual = f"{hold.job} was failed with {settled.get('errorCode')} though nothing had gone wrong"
             yield broken(settled, wanted, actual)
-        elif settled is None and not hold.reports and flawless(hold, last := [hold.lock, *hold.calls][-1]) and last.ok:
+        elif (
+            settled is None
+            and not hold.reports
+            and flawless(history, hold, last := [hold.lock, *hold.calls][-1])
+            and last.ok
+        ):
             quiet = ran_until(history, hold.begin) - last.ended
             if quiet > late(history.facts.lock):
                 yield broken(last, wanted, f"{hold.job} was locked, and {span(quiet)} passed without a word of it")
@@ -262,7 +267,7 @@ def soon_after_failures(history: History) -> Iterator[Finding]:
             or any(p.ended > poll.ended > p.sent for p in history.polls if p is not poll)
         ):
             continue
-        following = next((call for call in history.polls if call.sent > poll.ended - WIRE), None)
+        following = next((call for call in history.polls if follows(call, poll)), None)
         stop = following.sent if following is not None else ran_until(history, poll.ended)
         if ran_until(history, poll.ended) < stop or not same_life(history, poll.sent, stop):
             continue

@@ -12,7 +12,9 @@ from contract_tests.runtime.rules._common import (
     BASE,
     WIRE,
     ended_itself,
+    follows,
     idle_since,
+    is_text,
     ran_until,
     same_life,
     silence,
@@ -108,11 +110,11 @@ def _ids(call: Call) -> Iterator[tuple[str, str]]:
     """The instance ids of a request, each with its place."""
     if call.headers.get(INSTANCE):
         yield f"header {INSTANCE} of {call.name}", call.headers[INSTANCE]
-    if isinstance(call.get("runtimeInstanceId"), str):
+    if is_text(call.get("runtimeInstanceId")):
         yield f"body of {call.name}", call.get("runtimeInstanceId")
     logs = call.get("logs") if call.operation == "submitInvocationLogs" else None
     for i, entry in enumerate(logs if isinstance(logs, list) else ()):
-        if isinstance(entry, dict) and isinstance(entry.get("runtimeInstanceId"), str):
+        if isinstance(entry, dict) and is_text(entry.get("runtimeInstanceId")):
             yield f"body of {call.name} (logs/{i})", entry["runtimeInstanceId"]
 
 
@@ -127,7 +129,7 @@ def refused_once_more(history: History) -> Iterator[Finding]:
         chain = refused.get(key, [])
         if chain and _new_reason(history, chain[-1], call):
             chain = []
-        if chain and call.sent > chain[-1].ended - WIRE and len(chain) > 1:
+        if len(chain) > 1 and follows(call, chain[-1]):
             code = chain[-1].status
             yield broken(call, f"{call.name} at most once more after {code}", f"it was sent {len(chain) + 1} times")
         if call.heard and call.status in (401, 403):
@@ -163,7 +165,7 @@ def polls_on_when_refused(history: History) -> Iterator[Finding]:
     for call in to_api(history):
         if not call.heard or call.status not in (401, 403):
             continue
-        following = next((poll for poll in history.polls if poll.sent > call.ended - WIRE), None)
+        following = next((poll for poll in history.polls if follows(poll, call)), None)
         if following is not None and same_life(history, call.sent, following.sent):
             yield kept(following)
             continue

@@ -31,7 +31,7 @@ async def ahead(stage: Stage) -> None:
     await _until_done(stage)
 
 
-@scenario(world=_long, model_timeout=2, rules=_RULES)
+@scenario(slow=True, world=_long, model_timeout=2, rules=_RULES)
 async def jumps(stage: Stage) -> None:
     """The API's clock jumps ahead by three tenths of a lock while the model is at work."""
     if await at_the_model(stage, "job-long"):

@@ -16,6 +16,7 @@ _SETTLED = 0.7
 
 
 @scenario(
+    slow=True,
     world=lambda _: {"model": [script(None, good(2))]},
     model_timeout=2,
     rules=(*(f"RT-HEALTH-{n:02}" for n in (*range(1, 11), 51, 52, 53, 54, 56)), "RT-TIME-05", "RT-POLL-02"),

@@ -25,7 +25,7 @@ async def _until_done(stage: Stage) -> None:
     await stage.done("job-long", within=START + stage.timing.lock * LONG + TAIL)
 
 
-@scenario(world=_long, model_timeout=2, rules=("RT-HB-01", "RT-HB-02", "RT-HB-08", *_HOLDS))
+@scenario(slow=True, world=_long, model_timeout=2, rules=("RT-HB-01", "RT-HB-02", "RT-HB-08", *_HOLDS))
 async def longer_than_the_lock(stage: Stage) -> None:
     """The model takes longer than a lock lasts."""
     await _until_done(stage)
@@ -37,7 +37,7 @@ def _some_fail(timing: Timing) -> dict[str, Any]:
     return _long(timing, *plans)
 
 
-@scenario(world=_some_fail, model_timeout=2, rules=("RT-HB-61", *_HOLDS))
+@scenario(slow=True, world=_some_fail, model_timeout=2, rules=("RT-HB-61", *_HOLDS))
 async def some_fail(stage: Stage) -> None:
     """Every second heartbeat of a long job fails: 500, 503, reset, its answer lost."""
     await _until_done(stage)
@@ -47,7 +47,7 @@ def _one_hangs(timing: Timing) -> dict[str, Any]:
     return _long(timing, plan(hang(), "heartbeatJob", "job-long", nth=[2]))
 
 
-@scenario(world=_one_hangs, model_timeout=2, rules=("RT-HB-61", *_HOLDS))
+@scenario(slow=True, world=_one_hangs, model_timeout=2, rules=("RT-HB-61", *_HOLDS))
 async def one_hangs(stage: Stage) -> None:
     """The second heartbeat of a long job is never answered."""
     await _until_done(stage)
@@ -57,7 +57,7 @@ def _slow(timing: Timing) -> dict[str, Any]:
     return _long(timing, plan(delay(timing.lock * 0.4, "answer"), "heartbeatJob", "job-long"))
 
 
-@scenario(world=_slow, model_timeout=2, rules=_HOLDS)
+@scenario(slow=True, world=_slow, model_timeout=2, rules=_HOLDS)
 async def slow_answers(stage: Stage) -> None:
     """Each heartbeat's answer takes four tenths of a lock."""
     await _until_done(stage)
@@ -67,7 +67,7 @@ def _black_hole(timing: Timing) -> dict[str, Any]:
     return _long(timing, plan(hang(), "heartbeatJob", "job-long"), maxRetryCount=0)
 
 
-@scenario(world=_black_hole, model_timeout=2, rules=("RT-HB-63", "RT-HB-61", "RT-LOG-70"))
+@scenario(slow=True, world=_black_hole, model_timeout=2, rules=("RT-HB-63", "RT-HB-61", "RT-LOG-70"))
 async def black_hole(stage: Stage) -> None:
     """No heartbeat is ever answered; the model answers when the lock has lapsed."""
     await _beyond_the_lock(stage)
@@ -77,7 +77,7 @@ def _all_fail(timing: Timing) -> dict[str, Any]:
     return _long(timing, plan(status(503), "heartbeatJob", "job-long"), maxRetryCount=0)
 
 
-@scenario(world=_all_fail, model_timeout=2, rules=("RT-HB-63", "RT-HB-61", "RT-LOG-70"))
+@scenario(slow=True, world=_all_fail, model_timeout=2, rules=("RT-HB-63", "RT-HB-61", "RT-LOG-70"))
 async def all_fail(stage: Stage) -> None:
     """Every heartbeat is answered with 503; the model answers when the lock has lapsed."""
     await _beyond_the_lock(stage)

@@ -70,7 +70,7 @@ def _lost(timing: Timing) -> dict[str, Any]:
     return {"data": jobs, "faults": [plan(fault, "lockJob", id_, nth=[1]) for id_, fault in faults.items()]}
 
 
-@scenario(world=_lost, rules=("RT-LOCK-62", "RT-LOCK-63", "RT-LOCK-14"))
+@scenario(slow=True, world=_lost, rules=("RT-LOCK-62", "RT-LOCK-63", "RT-LOCK-14"))
 async def lost_answers(stage: Stage) -> None:
     """The locks of three jobs are granted, and the answers are lost; left alone, the jobs come back after a lock."""
     # A Runtime that leaves them gets each again, in its second attempt.

@@ -48,7 +48,7 @@ def _hanging(timing: Timing) -> dict[str, Any]:
     return {"data": jobs, "faults": [plan(hang(), "submitInvocationLogs")]}
 
 
-@scenario(world=_hanging, rules=("RT-LOG-10",))
+@scenario(slow=True, world=_hanging, rules=("RT-LOG-10",))
 async def hanging(stage: Stage) -> None:
     """No submission of logs is ever answered."""
     await stage.until(all_of(*map(reported, _JOBS)), START + 4 * EACH, "a report on each of four jobs")

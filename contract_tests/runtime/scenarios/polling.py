@@ -41,7 +41,7 @@ def _troubles(timing: Timing) -> dict[str, Any]:
     return {"faults": plans}
 
 
-@scenario(world=_troubles, rules=_POLLS_ON)
+@scenario(slow=True, world=_troubles, rules=_POLLS_ON)
 async def failing_polls(stage: Stage) -> None:
     """Every second poll fails, each time in another way, then three in a row."""
     await start(stage)
@@ -61,7 +61,7 @@ def _odd(_: Timing) -> dict[str, Any]:
     return {"faults": [plan(fault, "pollJobs", nth=[2 * i + 2]) for i, fault in enumerate(faults)]}
 
 
-@scenario(world=_odd, rules=(*_POLLS_ON, "RT-ERR-85"))
+@scenario(slow=True, world=_odd, rules=(*_POLLS_ON, "RT-ERR-85"))
 async def odd_answers(stage: Stage) -> None:
     """Every second poll succeeds with an odd answer: none, no list, null, cut-off JSON, a page."""
     await start(stage)
@@ -75,7 +75,7 @@ def _unauthorized(_: Timing) -> dict[str, Any]:
     }
 
 
-@scenario(world=_unauthorized, rules=("RT-AUTH-61", "RT-AUTH-62", "RT-SCHED-60", "RT-SCHED-61"))
+@scenario(slow=True, world=_unauthorized, rules=("RT-AUTH-61", "RT-AUTH-62", "RT-SCHED-60", "RT-SCHED-61"))
 async def refused_polls(stage: Stage) -> None:
     """Polls are refused with 401, then with 403, then the key is right again."""
     await start(stage)

@@ -50,7 +50,7 @@ def _long(timing: Timing) -> dict[str, Any]:
     return {"data": jobs, "model": [script("job-held", good(min(timing.lock * 2, 20)))]}
 
 
-@scenario(world=_long, by_hand=False, model_timeout=3, rules=(*_HOLDS, "RT-HEALTH-55"))
+@scenario(slow=True, world=_long, by_hand=False, model_timeout=3, rules=(*_HOLDS, "RT-HEALTH-55"))
 async def ends_with_a_job(stage: Stage) -> None:
     """SIGTERM comes while the model is at work; its answer would still come in time."""
     if not await at_the_model(stage, "job-held"):
@@ -66,7 +66,7 @@ def _silent(timing: Timing) -> dict[str, Any]:
     return {"data": data(timing, job("job-held", timeoutSeconds=locks(timing, 6))), "model": [script(None, never())]}
 
 
-@scenario(world=_silent, by_hand=False, model_timeout=3, rules=_HOLDS)
+@scenario(slow=True, world=_silent, by_hand=False, model_timeout=3, rules=_HOLDS)
 async def ends_with_a_silent_model(stage: Stage) -> None:
     """SIGTERM comes during a model call that is never answered."""
     if not await at_the_model(stage, "job-held"):
@@ -75,7 +75,7 @@ async def ends_with_a_silent_model(stage: Stage) -> None:
     await stage.exited(ENDING)
 
 
-@scenario(world=_long, by_hand=False, model_timeout=3, rules=_HOLDS)
+@scenario(slow=True, world=_long, by_hand=False, model_timeout=3, rules=_HOLDS)
 async def told_twice(stage: Stage) -> None:
     """SIGTERM comes twice while the model is at work."""
     if not await at_the_model(stage, "job-held"):
@@ -91,7 +91,7 @@ def _slow_lock(timing: Timing) -> dict[str, Any]:
     return {"data": data(timing, job("job-late")), "faults": plans}
 
 
-@scenario(world=_slow_lock, by_hand=False, rules=(*_ENDS, "RT-HEALTH-61"))
+@scenario(slow=True, world=_slow_lock, by_hand=False, rules=(*_ENDS, "RT-HEALTH-61"))
 async def ends_while_locking(stage: Stage) -> None:
     """SIGTERM comes while a lock is asked for, which is granted after it."""
     if not await stage.until(listed("job-late"), START, "job-late to be listed"):
@@ -105,7 +105,7 @@ def _killed(timing: Timing) -> dict[str, Any]:
     return {"data": data(timing, job("job-held")), "model": [script("job-held", good(timing.lock * 0.5), good())]}
 
 
-@scenario(world=_killed, by_hand=False, model_timeout=1, rules=("RT-AUTH-60", "RT-LOCK-14", "RT-RES-80"))
+@scenario(slow=True, world=_killed, by_hand=False, model_timeout=1, rules=("RT-AUTH-60", "RT-LOCK-14", "RT-RES-80"))
 async def killed(stage: Stage) -> None:
     """The Runtime is killed with a job in hand and started anew; the job comes back after a lock."""
     if not await at_the_model(stage, "job-held"):
@@ -119,7 +119,7 @@ async def killed(stage: Stage) -> None:
     await stage.until(answered("submitInvocationLogs"), TAIL, "a log")
 
 
-@scenario(world=_killed, by_hand=False, model_timeout=1, rules=("RT-HB-63", "RT-HB-62", "RT-LOG-70"))
+@scenario(slow=True, world=_killed, by_hand=False, model_timeout=1, rules=("RT-HB-63", "RT-HB-62", "RT-LOG-70"))
 async def stopped_for_a_while(stage: Stage) -> None:
     """The Runtime is stopped for longer than the lock lasts, and then goes on."""
     if not await at_the_model(stage, "job-held"):

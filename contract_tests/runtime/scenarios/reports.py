@@ -54,7 +54,7 @@ def _lost_results(timing: Timing) -> dict[str, Any]:
     return {"data": data(timing, *map(job, _LOST)), "faults": _lost(timing, "submitResult")}
 
 
-@scenario(world=_lost_results, rules=("RT-RES-83", "RT-RES-85", "RT-RES-86", "RT-ERR-16", "RT-LOCK-63"))
+@scenario(slow=True, world=_lost_results, rules=("RT-RES-83", "RT-RES-85", "RT-RES-86", "RT-ERR-16", "RT-LOCK-63"))
 async def lost_results(stage: Stage) -> None:
     """The results of six jobs are not answered at first: 500, 502, closed, reset and hanging connections."""
     await all_done(stage, *_LOST, each=3)
@@ -65,7 +65,7 @@ def _lost_failures(timing: Timing) -> dict[str, Any]:
     return {"data": jobs, "model": [script(None, refusal(401))], "faults": _lost(timing, "failJob")}
 
 
-@scenario(world=_lost_failures, rules=("RT-FAIL-71", "RT-RES-86", "RT-ERR-16", "RT-LOCK-63"))
+@scenario(slow=True, world=_lost_failures, rules=("RT-FAIL-71", "RT-RES-86", "RT-ERR-16", "RT-LOCK-63"))
 async def lost_failures(stage: Stage) -> None:
     """The failures of six jobs are not answered at first: 500, 502, closed, reset and hanging connections."""
     await all_done(stage, *_LOST, each=3)
@@ -77,7 +77,7 @@ def _never_taken(timing: Timing) -> dict[str, Any]:
     return {"data": data(timing, *jobs), "model": [script("job-failure", refusal(401))], "faults": plans}
 
 
-@scenario(world=_never_taken, rules=("RT-RES-85", "RT-RES-86", "RT-FAIL-71", "RT-LOCK-63", "RT-SCHED-61"))
+@scenario(slow=True, world=_never_taken, rules=("RT-RES-85", "RT-RES-86", "RT-FAIL-71", "RT-LOCK-63", "RT-SCHED-61"))
 async def never_taken(stage: Stage) -> None:
     """No answer ever comes to a result and to a failure."""
     thrice = all_of(asked("submitResult", "job-result", 3), asked("failJob", "job-failure", 3))
