@@ -113,6 +113,20 @@ def test_after_a_refusal_it_goes_on_to_others() -> None:
     assert taken(status=409).poll().poll(at=20).status("RT-LOCK-61") == "untested"
 
 
+def test_the_refused_job_alone_is_told() -> None:
+    tape = Tape().poll("job-1", "job-2").lock("job-1", 409).poll("job-1", "job-2").lock("job-1").whole("job-2")
+    assert tape.failing("locking") == {"RT-LOCK-61"}
+    only = Tape().poll("job-1").lock("job-1", 409).poll("job-1").lock("job-1").whole("job-2")
+    assert only.failing("locking") == set()
+
+
+def test_a_storm_of_locks_is_told() -> None:
+    tape = taken(status=409)
+    for i in range(3):
+        tape.lock("job-1", 409, at=1.65 + i / 50)
+    assert "RT-LOCK-60" in tape.failing("locking")
+
+
 def test_a_busy_runtime_need_not() -> None:
     tape = Tape().poll("job-1", "job-2", "job-3").lock("job-3").lock("job-1", 409)
     for _ in range(20):

@@ -138,6 +138,14 @@ def test_silence_while_jobs_run_is_told() -> None:
     assert killed.status("RT-HEALTH-54") == "untested"
 
 
+def test_answers_that_wait_for_the_end_of_the_work_are_told() -> None:
+    tape = run().health(0, at=1.0).health(0, at=5.0, seconds=5.05).health(0, at=7.0, seconds=3.1).poll(at=20)
+    assert "RT-HEALTH-54" in tape.failing("health")
+    assert run().health(0, at=1.0).health(0, at=8.0, seconds=2.1).status("RT-HEALTH-54") == "untested"
+    quick = run().health(1, at=4.0).health(0, at=5.0, seconds=5.05).health(0, at=7.0, seconds=3.1)
+    assert quick.status("RT-HEALTH-54") == "passed"
+
+
 # SIGTERM
 
 TERM = tuple(f"RT-HEALTH-{rule}" for rule in (60, 61, 62, 63, 64))

@@ -105,7 +105,9 @@ def settled_without(history: History) -> Iterator[Finding]:
         for call in hold.of("submitResult"):
             if not (call.heard and call.status == 409 and call.code == "JOB_CANCELLED"):
                 continue
-            further = [c for c in hold.reports if c.sent > call.ended + GRACE]
+            # A failure that answers the signal may cross the result.
+            crossing = hold.stop is not None and hold.stop.ended < call.ended + GRACE
+            further = [c for c in hold.reports if c.sent >= call.ended + (GRACE if crossing else 0)]
             if further:
                 wrong = further[0]
                 wanted = f"no further report of {hold.job} after 409 JOB_CANCELLED on its result"

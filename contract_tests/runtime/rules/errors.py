@@ -65,7 +65,7 @@ def final_codes(history: History) -> Iterator[Finding]:
         for call in hold.calls:
             if call.operation == MODEL or not call.heard or call.code not in FINAL or call.drops_work:
                 continue
-            again = next((c for c in hold.of(call.operation or "") if c.sent > call.ended + GRACE), None)
+            again = next((c for c in hold.of(call.operation or "") if c.sent >= call.ended), None)
             if again is not None and (call.operation != "submitResult" or again.get("outputHash") == _hash(call)):
                 actual = f"the same request again after {span(again.sent - call.ended)}"
                 yield broken(again, f"no {call.name} again after {call.code}, which is not retryable", actual)
@@ -127,7 +127,7 @@ def _report(history: History, hold: Hold, call: Call) -> Iterator[Finding]:
             yield kept(again)
         elif ran_until(history, call.ended) >= deadline and call.sent + _SECONDS < hold.begin + history.facts.lock:
             yield broken(call, f"the same report again within 10 s of {told}", "no further one")
-    elif again is not None and again.sent > call.ended + GRACE and again.text == call.text:
+    elif again is not None and again.sent >= call.ended and again.text == call.text:
         yield broken(again, f"no repetition after {told}", f"the same again after {span(again.sent - call.ended)}")
     elif watched(history, call.ended):
         yield kept(call)

@@ -266,6 +266,10 @@ def _perhaps(history: History, hold: Hold, probe: Probe) -> bool:
 def while_jobs_run(history: History) -> Iterator[Finding]:
     """Health answers while jobs run."""
     served = any(True for _ in _answers(history))
+    waited = _waited(history)
+    if waited:
+        actual = f"it came {span(waited[0].seconds)} later, when no job ran any more; so did {len(waited) - 1} more"
+        yield broken(waited[0].at, "an answer of health while jobs run", actual)
     for probe in history.probes:
         running = [hold for hold in _seen(history, probe) if _surely(history, hold, probe)]
         if not served or not running or not _alive(history, probe):
@@ -277,6 +281,21 @@ def while_jobs_run(history: History) -> Iterator[Finding]:
             yield broken(
                 probe.at, f"an answer of health while {running[0].job} runs", f"{what} in {span(probe.seconds)}"
             )
+
+
+def _waited(history: History) -> list[Probe]:
+    """Probes whose answers waited for the end of the work, where none was answered earlier, and it was so twice."""
+    found = []
+    for probe, _ in _answers(history):
+        holds = [
+            hold for hold in _seen(history, probe) if hold.known is not None and hold.known <= probe.at - _TRUE / 10
+        ]
+        ends = [hold.end or probe.ended + 1 for hold in holds if hold.end is None or hold.end > probe.at]
+        if ends and probe.seconds < _TRUE and max(ends) > probe.ended:
+            return []
+        if ends and probe.seconds >= _TRUE and probe.ended - _TRUE <= max(ends) <= probe.ended + _TRUE / 10:
+            found.append(probe)
+    return found if len(found) > 1 else []
 
 
 @monitor("RT-HEALTH-56")
