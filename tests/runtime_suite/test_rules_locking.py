@@ -182,6 +182,13 @@ def test_a_job_that_is_stopped_and_said_so() -> None:
     assert tape.failing(*AREAS) == set()
 
 
+def test_what_ends_at_once_was_seen() -> None:
+    tape = (
+        told().fail("job-1", "JOB_CANCELLED", retryable=False).event("signal", signal="TERM").event("exited", status=0)
+    )
+    assert [tape.status(rule) for rule in CANCEL] == ["passed"] * 3
+
+
 def test_nothing_is_said_without_a_signal() -> None:
     tape = Tape().poll("job-1").whole("job-1")
     assert {tape.status(rule) for rule in (*CANCEL, "RT-CANCEL-72")} == {"untested"}
@@ -231,5 +238,4 @@ def test_reports_after_the_settlement_are_told() -> None:
     polite = (
         told().result("job-1", 409, "JOB_CANCELLED", at=2.9).fail("job-1", "JOB_CANCELLED", retryable=False, status=409)
     )
-    assert polite.failing("cancelling") == set()
-    assert polite.status("RT-CANCEL-72") == "untested"
+    assert polite.failing("cancelling") == {"RT-CANCEL-72"}

@@ -42,7 +42,7 @@ class Config:
     stream: bool = False
     keep_alive: bool = True
     heartbeats_a_lock: int = 4
-    drain_seconds: float = 12.0
+    drain_seconds: float = 10.0
     report_seconds: float = 8.0
     flush_seconds: float = 4.0
 

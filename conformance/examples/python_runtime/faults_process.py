@@ -57,9 +57,7 @@ class NeverExits(Fault):
 
     async def stop(self, polling: asyncio.Task[None]) -> None:
         """All but the end."""
-        polling.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await polling
+        await self.stop_polling(polling)
         await self.worker.drain()
         await asyncio.Event().wait()
 

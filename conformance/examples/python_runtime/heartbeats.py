@@ -62,9 +62,16 @@ class Heart:
         return self.config.lock_seconds / 2
 
     async def watch(self) -> None:
-        """See the lock lapse where no heartbeat was answered for its length (RT-HB-63)."""
+        """See the lock lapse where no heartbeat was answered for its length (RT-HB-63).
+
+        Where we are to end anyway, the job is given back while the lock still holds (RT-HEALTH-63).
+        """
+        last = self.config.heartbeat_interval
         while not self.hold.lost.is_set():
-            await asyncio.sleep(max(0.0, self.hold.until - now()))
+            left = self.hold.until - now()
+            if left <= last and self.runtime.stopping.is_set():
+                self.hold.stop(Reason.SHUTDOWN)
+            await asyncio.sleep(max(0.0, left if left <= last else left - last))
             with contextlib.suppress(LockLost):
                 self.hold.check()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import signal
 from typing import TYPE_CHECKING, ClassVar
 
@@ -70,11 +69,15 @@ class Runtime:
         await self.stopping.wait()
         await self.stop(polling)
 
-    async def stop(self, polling: asyncio.Task[None]) -> None:
-        """No new job; jobs, then their logs, then connections come to their end."""
+    async def stop_polling(self, polling: asyncio.Task[None]) -> None:
+        """Let a poll that is on its way be answered, for a second; what it lists is left alone."""
+        await asyncio.wait({polling}, timeout=1.0)
         polling.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await polling
+        await asyncio.wait({polling})
+
+    async def stop(self, polling: asyncio.Task[None]) -> None:
+        """No new job; a poll, jobs, then their logs, then connections come to their end."""
+        await self.stop_polling(polling)
         await self.worker.drain()
         await self.logs.flush(self.config.flush_seconds)
         self.health.close()

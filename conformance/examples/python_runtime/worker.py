@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from typing import TYPE_CHECKING
 
@@ -35,15 +36,16 @@ class Worker:
         self.last_job_at: int | None = None
 
     async def poll_on(self) -> None:
-        """Poll for ever, whatever is answered (RT-SCHED-61); waits while every slot is taken."""
+        """Poll until we are to stop, whatever is answered (RT-SCHED-61); waits while every slot is taken."""
         failures = 0
-        while True:
+        while not self.runtime.stopping.is_set():
             await self.free_slot()
             jobs = await self.poll()
             failures = failures + 1 if jobs is None else 0
             if jobs:
                 self.start(jobs)
-            await asyncio.sleep(self.pause(failures))
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.runtime.stopping.wait(), self.pause(failures))
 
     async def free_slot(self) -> None:
         """Wait for a free slot."""

@@ -173,8 +173,9 @@ def _here(history: History, at: float, probe: Probe) -> bool:
     return same_life(history, at, probe.at)
 
 
-def _seen(history: History, probe: Probe) -> list[Hold]:
-    return [hold for hold in history.holds if hold.begin <= probe.ended and _here(history, hold.begin, probe)]
+def _seen(history: History, probe: Probe, later: float = 0.0) -> list[Hold]:
+    """Holds of the process that was asked, up to an instant after the answer."""
+    return [hold for hold in history.holds if hold.begin <= probe.ended + later and _here(history, hold.begin, probe)]
 
 
 def _ended(hold: Hold, before: float) -> float | None:
@@ -220,9 +221,13 @@ def true_count(history: History) -> Iterator[Finding]:
         value = body.get("activeJobs")
         if not is_integer(value):
             continue
-        holds = _seen(history, probe)
-        least = sum(_surely(history, hold, probe) for hold in holds)
-        most = sum(_perhaps(history, hold, probe) for hold in holds)
+        least = sum(_surely(history, hold, probe) for hold in _seen(history, probe))
+        most = sum(_perhaps(history, hold, probe) for hold in _seen(history, probe, _TRUE))
+        # A slot may be taken before a lock is answered, though it be refused.
+        most += sum(
+            lock.status != 200 and lock.sent - _TRUE <= probe.ended and lock.ended + _TRUE >= probe.at
+            for lock in history.of("lockJob")
+        )
         if least <= value <= most:
             yield kept(probe.at)
         else:

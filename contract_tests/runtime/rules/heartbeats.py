@@ -22,6 +22,7 @@ from contract_tests.runtime.rules._common import (
     renewals,
     span,
     tried,
+    watched,
     worked_until,
 )
 from contract_tests.runtime.rules.locking import says_who
@@ -194,7 +195,7 @@ def stops_when_told(history: History) -> Iterator[Finding]:
         if calls:
             wanted = f"nothing about {hold.job} any more after {what}"
             yield broken(calls[0], wanted, f"{calls[0].operation} {span(calls[0].sent - told.ended)} after it")
-        elif hold.settled in (None, told) and ran_until(history, told.ended) - told.ended >= STOPS:
+        elif hold.settled in (None, told) and watched(history, told.ended):
             yield kept(told)
 
 

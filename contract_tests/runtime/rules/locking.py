@@ -14,9 +14,9 @@ from contract_tests.runtime.rules._common import (
     follows,
     is_text,
     passed_over,
-    ran_until,
     same_life,
     span,
+    watched,
 )
 from contract_tests.runtime.rules.requests import wrong_way
 
@@ -112,12 +112,8 @@ def leaves_it_alone(history: History) -> Iterator[Finding]:
         if again is not None:
             wanted = f"{lock.job} left alone after 409 on its lock until a poll lists it again"
             yield broken(again, wanted, f"{again.operation} {span(again.sent - lock.ended)} after it")
-        elif not own and not any(c.operation in WORK for c in early) and _watched(history, lock):
+        elif not own and not any(c.operation in WORK for c in early) and watched(history, lock.ended):
             yield kept(lock)
-
-
-def _watched(history: History, lock: Call) -> bool:
-    return ran_until(history, lock.ended) - lock.ended >= STOPS
 
 
 def _listed(history: History, lock: Call) -> float:
