@@ -198,6 +198,16 @@ def test_reports_that_need_not_be_sent_again():
     said(crashed, "RT-RES-85", "failed", "RT-RES-86")
 
 
+def test_a_job_whose_time_ends_before_the_tries_have_to():
+    def short(limit: int) -> Tape:
+        return ready(grant={"timeoutSeconds": limit}).result("j", 503).poll(at=60)
+
+    said(short(8), "RT-RES-86", "failed", "RT-RES-85")
+    said(short(6), "RT-RES-86", "untested")
+    once = ready(grant={"timeoutSeconds": 8}).result("j", 503).result("j", 503).poll(at=60)
+    said(once, "RT-RES-86", "untested")
+
+
 def test_time_in_which_a_try_waits_for_its_answer_does_not_count():
     tape = ready().result("j", lost=True, took=9).heartbeat("j")
     tape.result("j", lost=True, took=9, at=tape.now + 10).result("j", lost=True, took=9, at=tape.now + 11)

@@ -18,6 +18,10 @@ WITHIN = 10.0
 """Seconds in which a report is tried at least twice more (RT-RES-86)."""
 
 
+BARREN = 5.0
+"""Seconds without any further try after which there is none to come, where the job's time ends before ``WITHIN``."""
+
+
 @dataclass(frozen=True, slots=True)
 class Series:
     """A report that failed (lost, or 5xx), and the reports after it until one was answered."""
@@ -28,6 +32,8 @@ class Series:
     """Within the time, up to the first with another answer, which is among them."""
     complete: bool
     """Whether all the time was seen, and nothing but the Runtime kept it from trying."""
+    barren: bool
+    """Whether nothing was tried, though nothing but the Runtime kept it from that for a good while."""
 
     @property
     def answered(self) -> bool:
@@ -51,7 +57,11 @@ def series(history: History) -> Iterator[Series]:
             busy += max(0.0, call.ended - call.sent)  # while a try waits for its answer none is missing
             if not _unanswered(call):
                 break
-        yield Series(hold, failed, tuple(tries), _free(history, hold, failed.ended, end + busy))
+        limit = float("inf") if hold.limit is None else hold.begin + hold.limit
+        complete = end + busy < limit and _free(history, hold, failed.ended, end + busy)
+        until = min(end, limit)
+        barren = not tries and until - failed.ended >= BARREN and _free(history, hold, failed.ended, until)
+        yield Series(hold, failed, tuple(tries), complete, barren)
 
 
 def _unanswered(call: Call) -> bool:
@@ -61,12 +71,12 @@ def _unanswered(call: Call) -> bool:
 
 
 def _free(history: History, hold: Hold, begin: float, end: float) -> bool:
+    """Whether nothing but the Runtime kept it from trying in all that time; where it broke down it was that, too."""
     if crashed(history, begin, end) is not None:
         return True
-    over = hold.limit is not None and hold.begin + hold.limit <= end
-    if hold.next_lock is not None and begin < hold.next_lock.sent <= end and not over:
+    if hold.next_lock is not None and begin < hold.next_lock.sent <= end:
         end = hold.next_lock.sent
-    if history.end < end or history.interrupted(begin, end) or over:
+    if history.end < end or history.interrupted(begin, end):
         return False
     return not stopped_before(history, hold, end) and not unheard(history, hold, end)
 
@@ -80,7 +90,7 @@ def again(history: History, operation: str, names: tuple[str, ...]) -> Iterator[
         values = {name: item.first.get(name) for name in names}
         expected = f"the same report again after {_answer(item.first)}: {_listed(values)}"
         if after is None:
-            if item.complete:
+            if item.complete or item.barren:
                 yield broken(item.first, expected, f"no further report of {item.hold.job} within {WITHIN:g} s")
         elif stopped_before(history, item.hold, after.sent) or after.cut:
             continue
