@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -118,10 +119,34 @@ async def play(
     :class:`~conformance.runtimes.process.CannotStart` where the command can't be started at all, and
     :class:`~conformance.reference.ReferenceFailed` where the mock can't.
     """
+    async with playground() as ground:
+        return await ground.play(scenarios, runtime, timing, pace, told)
+
+
+class Playground:
+    """One mock on which several Runtimes can be played with, side by side."""
+
+    def __init__(self, server: Mock) -> None:
+        self._mock = server
+
+    async def play(
+        self,
+        scenarios: Sequence[Scenario],
+        runtime: Command | Attached,
+        timing: Timing,
+        pace: Pace | None = None,
+        told: Told | None = None,
+    ) -> list[Played]:
+        """As :func:`play` does it; what is left behind is ended with the ground."""
+        return await _Players(self._mock, runtime, timing, pace or Pace(), told or (lambda _: None)).play(scenarios)
+
+
+@contextlib.asynccontextmanager
+async def playground() -> AsyncIterator[Playground]:
+    """A mock for the length of the block, after which no process of a Runtime is left."""
     with adopting():
         async with mock() as server:
-            players = _Players(server, runtime, timing, pace or Pace(), told or (lambda _: None))
-            return await players.play(scenarios)
+            yield Playground(server)
 
 
 class _Players:
