@@ -29,13 +29,17 @@ class _Form(api.Api):
 
 
 class _LogForm(logs.Logs):
-    """Sends logs without some fields."""
+    """Sends logs with other values, or (None) without some fields."""
 
-    without: ClassVar[tuple[str, ...]]
+    instead: ClassVar[dict[str, Any]]
 
     def add(self, entry: Entry) -> None:
-        """Without them."""
-        super().add({name: value for name, value in entry.items() if name not in self.without})
+        """With those."""
+        super().add({name: value for name, value in {**entry, **self.instead}.items() if name not in self.left_out()})
+
+    def left_out(self) -> set[str]:
+        """Names of what is missing."""
+        return {name for name, value in self.instead.items() if value is None}
 
 
 class PollWithoutInstance(Fault):
@@ -64,17 +68,17 @@ class PollWithTypeText(Fault):
         instead: ClassVar = {"supportedJobTypes": "learning_state_analysis,quiz_generation"}
 
 
-class PollWithoutLimit(Fault):
-    """Polls do not say how many jobs they want."""
+class LimitAsText(Fault):
+    """Polls tell as a text how many jobs they want."""
 
-    name, rules = "poll-without-limit", ("RT-POLL-05",)
+    name, rules = "limit-as-text", ("RT-POLL-05",)
     needs = "a poll"
 
     class Api(_Form):
         """Another form."""
 
         end = "/jobs/poll"
-        without = "limit"
+        instead: ClassVar = {"limit": "10"}
 
 
 class LockWithoutInstance(Fault):
@@ -187,28 +191,28 @@ class NoUsage(Fault):
         without = "usage"
 
 
-class NoRawOutput(Fault):
-    """Results lack what the model wrote."""
+class UsageAsText(Fault):
+    """Results count tokens in texts."""
 
-    name, rules = "no-raw-output", ("RT-RES-06",)
-
-    class Api(_Form):
-        """Another form."""
-
-        end = "/result"
-        without = "rawOutput"
-
-
-class NoValidationErrors(Fault):
-    """Results lack the list of what was wrong."""
-
-    name, rules = "no-validation-errors", ("RT-RES-08",)
+    name, rules = "usage-as-text", ("RT-RES-09",)
 
     class Api(_Form):
         """Another form."""
 
         end = "/result"
-        without = "validationErrors"
+        instead: ClassVar = {"usage": {"inputTokens": "12", "outputTokens": "5", "totalTokens": "17"}}
+
+
+class ValidationErrorsAsObject(Fault):
+    """Results have an object where the list of errors belongs."""
+
+    name, rules = "validation-errors-as-object", ("RT-RES-08",)
+
+    class Api(_Form):
+        """Another form."""
+
+        end = "/result"
+        instead: ClassVar = {"validationErrors": {}}
 
 
 class FailureWithoutInstance(Fault):
@@ -263,17 +267,17 @@ class FlagAsText(Fault):
         instead: ClassVar = {"retryable": "false"}
 
 
-class NoRawError(Fault):
-    """Failures lack `rawError`."""
+class RawErrorAsObject(Fault):
+    """Failures have an object for `rawError`."""
 
-    name, rules = "no-raw-error", ("RT-FAIL-06",)
+    name, rules = "raw-error-as-object", ("RT-FAIL-06",)
     needs = "a job that fails"
 
     class Api(_Form):
         """Another form."""
 
         end = "/fail"
-        without = "rawError"
+        instead: ClassVar = {"rawError": {"status": 500}}
 
 
 class NamesInSnakeCase(Fault):
@@ -292,20 +296,20 @@ class NamesInSnakeCase(Fault):
             return {"".join(f"_{c.lower()}" if c.isupper() else c for c in name): body[name] for name in body}
 
 
-class LogWithoutTrace(Fault):
-    """Logs have no trace."""
+class LogWithoutInstance(Fault):
+    """Logs do not say whose they are, nor name their trace."""
 
-    name, rules = "log-without-trace", ("RT-LOG-03", "RT-LOG-71")
+    name, rules = "log-without-instance", ("RT-LOG-03", "RT-LOG-71")
     needs = "a model call"
 
     class Logs(_LogForm):
         """Another form."""
 
-        without = ("traceId", "correlationId")
+        instead: ClassVar = {"runtimeInstanceId": None, "traceId": None}
 
 
 class LogWithoutModel(Fault):
-    """Logs do not say which credential was used."""
+    """Logs do not say which model was called."""
 
     name, rules = "log-without-model", ("RT-LOG-04",)
     needs = "a model call"
@@ -313,40 +317,40 @@ class LogWithoutModel(Fault):
     class Logs(_LogForm):
         """Another form."""
 
-        without = ("credentialId",)
+        instead: ClassVar = {"model": None}
 
 
-class LogWithoutPrompt(Fault):
-    """Logs do not name the prompt."""
+class LogWithPromptNumber(Fault):
+    """Logs number their prompts."""
 
-    name, rules = "log-without-prompt", ("RT-LOG-05",)
+    name, rules = "log-with-prompt-number", ("RT-LOG-05",)
     needs = "a model call"
 
     class Logs(_LogForm):
         """Another form."""
 
-        without = ("promptName", "promptVersion", "outputSchemaVersion")
+        instead: ClassVar = {"promptName": 17}
 
 
-class LogWithoutTokens(Fault):
-    """Logs do not count tokens."""
+class LogWithLatencyText(Fault):
+    """Logs tell times in texts."""
 
-    name, rules = "log-without-tokens", ("RT-LOG-06",)
+    name, rules = "log-with-latency-text", ("RT-LOG-06",)
     needs = "a model call"
 
     class Logs(_LogForm):
         """Another form."""
 
-        without = ("inputTokens", "outputTokens", "totalTokens", "costEstimate")
+        instead: ClassVar = {"latencyMs": "12 ms"}
 
 
-class LogWithoutRetries(Fault):
-    """Logs do not count retries."""
+class LogWithSuccessNumber(Fault):
+    """Logs tell success by 1."""
 
-    name, rules = "log-without-retries", ("RT-LOG-07",)
+    name, rules = "log-with-success-number", ("RT-LOG-07",)
     needs = "a model call"
 
     class Logs(_LogForm):
         """Another form."""
 
-        without = ("retryCount",)
+        instead: ClassVar = {"success": 1}

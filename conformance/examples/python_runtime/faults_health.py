@@ -82,19 +82,19 @@ class HealthForgetsJobs(Fault):
             return {**body, "lastJobAt": None}
 
 
-class HealthWaits(Fault):
-    """Health answers when no job runs."""
+class HealthIsSilent(Fault):
+    """Health is not answered while a job runs."""
 
-    name, rules = "health-waits", ("RT-HEALTH-54",)
-    needs = "health asked while a job runs for some seconds"
+    name, rules = "health-is-silent", ("RT-HEALTH-54",)
+    needs = "health asked while a job runs"
 
     class Health(health.Health):
         """Is busy."""
 
         async def answer(self, method: str, path: str, head: bytes) -> tuple[int, dict[str, Any]]:
-            """Later."""
-            while self.runtime.worker.tasks:
-                await asyncio.wait(self.runtime.worker.tasks)
+            """Not now."""
+            if self.runtime.worker.holds:
+                await asyncio.Event().wait()
             return await super().answer(method, path, head)
 
 
@@ -172,20 +172,6 @@ class HealthCountsInText(Fault):
             return {**body, "activeJobs": str(body["activeJobs"])}
 
 
-class HealthElsewhere(Fault):
-    """Health is served on another address than 127.0.0.1."""
-
-    name, rules = "health-elsewhere", ("RT-HEALTH-56",)
-    needs = "health asked"
-
-    class Health(health.Health):
-        """Listens where nobody asks."""
-
-        async def listen(self, port: int) -> asyncio.Server:
-            """The next address."""
-            return await asyncio.start_server(self.serve, "127.0.0.2", port)
-
-
 class HealthWantsKey(Fault):
     """Health asks for the service token."""
 
@@ -202,7 +188,7 @@ class HealthWantsKey(Fault):
             return await super().answer(method, path, head)
 
 
-class HealthIsFine(Fault):
+class HealthIsUp(Fault):
     """Health has the status `UP`."""
 
     name, rules = "health-is-up", ("RT-HEALTH-05",)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from conformance.examples.python_runtime import reports, run
 from conformance.examples.python_runtime.failures import JobFailed
@@ -50,8 +50,13 @@ class HeartbeatAtTheEnd(Fault):
         """Is slow."""
 
         def pause(self) -> float:
-            """A lock's length, and a little for the way."""
-            return self.config.lock_seconds * 1.02
+            """A lock's length."""
+            return self.config.lock_seconds
+
+        async def beat_on(self) -> None:
+            """The first one, too, when the lock ends."""
+            await asyncio.sleep(self.pause())
+            await super().beat_on()
 
 
 class ErrorEndsHeartbeats(Fault):
@@ -109,7 +114,12 @@ class HammersRefusedHeartbeat(Fault):
             if self.refusals > 10:
                 super().lose()
             else:
-                self.beats.add(asyncio.create_task(self.beat()))
+                self.beats.add(asyncio.create_task(self.insist()))
+
+        async def insist(self) -> None:
+            """Once more."""
+            await asyncio.sleep(0.1)
+            await self.beat()
 
 
 class WorksOnAfterRefusal(Fault):
@@ -306,8 +316,9 @@ class CancelCallsAgain(Fault):
             """A call first."""
             if self.hold.reason is Reason.CANCELLED and self.asked is not None:
                 work.cancel()
+                await asyncio.sleep(self.config.heartbeat_interval / 2)
                 with contextlib.suppress(TimeoutError, JobFailed, LockLost):
-                    async with asyncio.timeout(self.config.heartbeat_interval / 2):
+                    async with asyncio.timeout(self.config.heartbeat_interval / 4):
                         await self.runtime.model.call(self.hold, *self.asked, 1)
             return await super().stopped(work)
 
@@ -324,4 +335,10 @@ class FailsAfterCancelledResult(Fault):
 
         def verdict(self, answer: Answer) -> Verdict:
             """Not settled by that."""
-            return Verdict.CANCELLED if answer.code == "JOB_CANCELLED" else super().verdict(answer)
+            return Verdict.REFUSED if answer.code == "JOB_CANCELLED" else super().verdict(answer)
+
+        async def result(self, body: dict[str, Any]) -> Verdict:
+            """Thinks about it first."""
+            verdict = await super().result(body)
+            await asyncio.sleep(0.4)
+            return verdict

@@ -268,7 +268,7 @@ class CachedCredential(Fault):
     """The first job's credential is used for all others of its mode."""
 
     name, rules = "cached-credential", ("RT-CRED-74", "RT-CRED-73")
-    needs = "two jobs one after the other"
+    needs = "two jobs one after the other, half a second between them"
 
     class Inputs(inputs.Inputs):
         """Saves a request."""
@@ -284,17 +284,17 @@ class CachedCredential(Fault):
 
 
 class OwnKeyIgnored(Fault):
-    """In mode `platform_key` the key of the answer comes before its own `PLATFORM_MODEL_API_KEY`."""
+    """In mode `platform_key` the key of the answer is used alone, never its own `PLATFORM_MODEL_API_KEY`."""
 
     name, rules = "own-key-ignored", ("RT-CRED-11", "RT-CRED-76", "RT-CRED-73")
-    needs = "`PLATFORM_MODEL_API_KEY` set, and another key in the answer"
+    needs = "`PLATFORM_MODEL_API_KEY` set, and another key in the answer, or none"
 
     class Inputs(inputs.Inputs):
-        """The other way round."""
+        """Has never heard of it."""
 
         def key(self, job: Job, answered: Any) -> str:
-            """What is answered first."""
-            return answered if isinstance(answered, str) and answered else super().key(job, answered)
+            """What is answered."""
+            return answered if isinstance(answered, str) else ""
 
 
 class NoCredentialId(Fault):

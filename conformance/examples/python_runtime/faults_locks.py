@@ -122,23 +122,32 @@ class HammersLock(Fault):
             """Again and again."""
             for _ in range(6):
                 hold = await super().lock(job)
-                if hold is not None:
+                if hold is not None or self.runtime.stopping.is_set():
                     return hold
+                await asyncio.sleep(0.1)
             return None
 
 
 class RefusalBlocks(Fault):
-    """Only the first job of a list is ever tried; where its lock is refused the others wait."""
+    """After a lock that was refused it takes no job any more, though it polls on."""
 
     name, rules = "refusal-blocks", ("RT-LOCK-61",)
-    needs = "the first listed job's lock answered 409 again and again, another job behind it"
+    needs = "a lock answered 409, other jobs besides"
 
     class Worker(worker.Worker):
-        """Keeps the order."""
+        """Is offended."""
 
-        def start(self, jobs: list[Job]) -> None:
-            """The first one."""
-            super().start(jobs[:1])
+        offended = False
+
+        async def lock(self, job: Job) -> Hold | None:
+            """Remembers."""
+            hold = await super().lock(job)
+            self.offended = self.offended or hold is None
+            return hold
+
+        def may_claim(self, job: Job) -> bool:
+            """Not after that."""
+            return not self.offended and super().may_claim(job)
 
 
 class LocksTwice(Fault):
@@ -148,7 +157,12 @@ class LocksTwice(Fault):
     rows = ("CF-05",)
     needs = "a job listed again (after its lock lapsed) while its run goes on"
     Hold = CarelessHold
-    Heart = CarelessHeart
+
+    class Heart(CarelessHeart):
+        """Does not believe refusals."""
+
+        def lose(self) -> None:
+            """Goes on."""
 
     class Worker(worker.Worker):
         """Has no memory."""
@@ -164,7 +178,14 @@ class CrashesOnRedelivery(Fault):
 
     name, rules = "crashes-on-redelivery", ("RT-SCHED-61",)
     rows = ("CF-05",)
-    needs = "a job listed again while its run goes on"
+    needs = "a job listed again (after its lock lapsed) while its run goes on"
+    Hold = CarelessHold
+
+    class Heart(CarelessHeart):
+        """Does not believe refusals."""
+
+        def lose(self) -> None:
+            """Goes on."""
 
     class Worker(worker.Worker):
         """Takes it for impossible."""
@@ -189,6 +210,7 @@ class HammersLostLock(Fault):
         async def not_answered(self, job: Job, sent: float) -> Hold | None:
             """Asks on, until it is granted."""
             for _ in range(10):
+                await asyncio.sleep(0.1)
                 try:
                     answer = await self.runtime.api.lock(job)
                 except Lost:

@@ -223,7 +223,7 @@ class NoCompletionAsResult(Fault):
 class WaitsForEver(Fault):
     """A model that never answers is waited for, without any limit."""
 
-    name, rules = "waits-for-ever", ("RT-RETRY-64", "RT-RETRY-67")
+    name, rules = "waits-for-ever", ("RT-RETRY-67", "RT-RETRY-64")
     rows = ("CF-40",)
     needs = "the model never answers, a job with a short time limit"
 
@@ -242,7 +242,7 @@ class WaitsForEver(Fault):
 class TimeoutUnreported(Fault):
     """A job that takes too long is killed without a report."""
 
-    name, rules = "timeout-unreported", ("RT-RETRY-64",)
+    name, rules = "timeout-unreported", ("RT-RETRY-67", "RT-RETRY-64")
     rows = ("CF-40",)
     needs = "the model never answers, a job with a short time limit"
 

@@ -35,20 +35,20 @@ class Polls100(Fault):
             return {**super().poll_body(types), "limit": 100}
 
 
-class NoCapabilities(Fault):
-    """Polls do not say which versions it can read and write."""
+class CapabilitiesAsText(Fault):
+    """Polls name the versions that it can read and write in one text each."""
 
-    name, rules = "no-capabilities", ("RT-POLL-06", "RT-POLL-07")
+    name, rules = "capabilities-as-text", ("RT-POLL-06", "RT-POLL-07")
     needs = "a poll"
 
     class Api(api.Api):
-        """Says nothing."""
+        """Joins lists."""
 
         def poll_body(self, types: Sequence[str]) -> dict[str, Any]:
-            """Without them."""
+            """With commas."""
             body = super().poll_body(types)
-            del body["capabilities"]
-            return body
+            texts = {name: ",".join(versions) for name, versions in body["capabilities"].items()}
+            return {**body, "capabilities": texts}
 
 
 class AsksForUnknownType(Fault):
