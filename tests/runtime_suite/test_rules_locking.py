@@ -169,6 +169,12 @@ def test_a_refused_lock_of_a_job_that_it_runs_is_told() -> None:
     assert "RT-LOCK-63" in tape.failing("locking")
 
 
+def test_what_was_dropped_may_take_a_moment_to_end() -> None:
+    begin = taken().snapshot("job-1").resolve("job-1", at=2.5)
+    lost = begin.model("job-1", at=2.6, took=1.0).heartbeat("job-1", 409, at=3.0).poll("job-1", at=3.1)
+    assert lost.lock("job-1", at=3.2, grant={"attemptNo": 1}).failing("locking") == set()
+
+
 def test_a_run_that_came_to_nothing_is_none() -> None:
     tape = again(taken().snapshot("job-1").heartbeat("job-1", 409).poll(at=9.0)).snapshot("job-1").resolve("job-1")
     assert tape.model("job-1").result("job-1").failing("locking", "heartbeats") == set()
@@ -224,6 +230,13 @@ def test_a_result_under_way_is_no_fault() -> None:
 def test_a_further_model_call_is_told() -> None:
     tape = told().model("job-1").fail("job-1", "JOB_CANCELLED", retryable=False).poll(at=9)
     assert tape.failing(*AREAS) == {"RT-CANCEL-70"}
+
+
+def test_a_call_that_follows_one_that_was_broken_off_is_told() -> None:
+    begin = Tape(heartbeat=5).poll("job-1").lock("job-1", at=1.6).snapshot("job-1").resolve("job-1", at=2.0)
+    begin.model("job-1", at=2.1, took=0.92, lost=True).heartbeat("job-1", cancel=True, at=3.0)
+    again = begin.model("job-1", at=3.02).fail("job-1", "JOB_CANCELLED", retryable=False).poll(at=9)
+    assert again.failing("cancelling") == {"RT-CANCEL-70"}
 
 
 @pytest.mark.parametrize(("code", "retryable"), [("JOB_CANCELLED", True), ("NETWORK_ERROR", True), ("OTHER", False)])

@@ -233,6 +233,9 @@ def flawless(history: History, hold: Hold, report: Call, forgiven: Collection[Ca
     """Whether all had gone well for the Runtime before a report, so that nothing but a success was to be reported."""
     if history.term_before(report.sent) is not None or history.interrupted(hold.begin, report.sent):
         return False
+    resolves = [call for call in history.of("resolveCredential") if call.job is None and not call.ok]
+    if any(hold.begin < call.sent < report.sent for call in resolves):
+        return False  # which job that was about can't be told
     before = [call for call in (hold.lock, *hold.calls) if call.sent < report.sent]
     for call in before:
         if not call.ok or call.asks_to_stop or (call.fault is not None and call not in forgiven):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from contract_tests.runtime.monitors import Finding, broken, kept, monitor
-from contract_tests.runtime.rules._common import GRACE, late, ran_until, span, watched
+from contract_tests.runtime.rules._common import GRACE, WIRE, late, ran_until, span, watched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,12 +56,20 @@ def stops(history: History) -> Iterator[Finding]:
 def no_further_model_call(history: History) -> Iterator[Finding]:
     """After an answer with x-job-cancel-requested no further model call is started for that job."""
     for hold, told in _told(history):
-        calls = [call for call in hold.model_calls if call.sent > told.ended + GRACE]
+        # Who broke off a call knew of the signal.
+        broke_off = [c.ended for c in hold.model_calls if c.sent < told.ended <= c.ended + WIRE and _broken_off(c)]
+        since = min([told.ended + GRACE + WIRE, *broke_off])
+        calls = [call for call in hold.model_calls if call.sent > told.ended and call.sent >= since - WIRE]
         if calls:
             wanted = f"no further model call of {hold.job} after the header x-job-cancel-requested"
             yield broken(calls[0], wanted, f"one {span(calls[0].sent - told.ended)} after it")
         elif _said(hold, told) or watched(history, told.ended):
             yield kept(told)
+
+
+def _broken_off(call: Call) -> bool:
+    """Whether the Runtime broke off a model call, as far as can be told."""
+    return call.lost and call.outcome not in ("close", "reset")
 
 
 @monitor("RT-CANCEL-71")

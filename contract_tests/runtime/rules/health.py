@@ -161,7 +161,9 @@ def null_before(history: History) -> Iterator[Finding]:
     """Before the process's first job lastJobAt is null."""
     for probe, body in _answers(history):
         locks = [
-            call for call in history.of("lockJob") if call.sent <= probe.ended and _here(history, call.sent, probe)
+            call
+            for call in history.of("lockJob", *WORK)
+            if call.sent <= probe.ended and _here(history, call.sent, probe)
         ]
         if not locks and "lastJobAt" in body:
             value = body["lastJobAt"]
@@ -228,6 +230,9 @@ def true_count(history: History) -> Iterator[Finding]:
             lock.status != 200 and lock.sent - _TRUE <= probe.ended and lock.ended + _TRUE >= probe.at
             for lock in history.of("lockJob")
         )
+        # What it works on without a lock is RT-LOCK-14's.
+        held = {hold.job for hold in history.holds}
+        most += len({call.job for call in history.of(*WORK) if call.sent <= probe.ended} - held)
         if least <= value <= most:
             yield kept(probe.at)
         else:
@@ -255,7 +260,8 @@ def _perhaps(history: History, hold: Hold, probe: Probe) -> bool:
     """Whether the Runtime may have worked on it: its logs belong to it, too."""
     if hold.end is None:
         return True
-    end = hold.end
+    # Whoever works on after the end is told by other rules.
+    end = max([hold.end, *(call.ended for call in hold.calls)])
     for call, entry in history.logs:
         if entry.get("jobId") == hold.job and call.sent <= end + _TRUE:
             end = max(end, call.ended)

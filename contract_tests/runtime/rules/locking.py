@@ -14,6 +14,7 @@ from contract_tests.runtime.rules._common import (
     WIRE,
     follows,
     is_text,
+    lapsed,
     passed_over,
     same_life,
     span,
@@ -192,10 +193,13 @@ def one_run_at_a_time(history: History) -> Iterator[Finding]:
 def _still(history: History, hold: Hold, lock: Call) -> str | None:
     """What shows that a hold's run or report existed when its job was locked again."""
     before = [call for call in hold.calls if call.sent < lock.sent]
+    ends = [hold.end, lapsed(history, hold), hold.stop.ended if hold.stop else None]
+    ended = any(end is not None and end <= lock.sent for end in ends)
+    slack = STOPS if ended else 2 * WIRE
     for call in before:
         if call.operation in REPORTS and call.ended > lock.sent + WIRE:
             return f"its {call.operation} was answered only {span(call.ended - lock.sent)} later"
-        if call.operation == MODEL and call.ended > lock.sent + STOPS:
+        if call.operation == MODEL and call.ended > lock.sent + slack:
             return f"a model call of it went on for {span(call.ended - lock.sent)}"
     resolves = [call for call in before if call.operation == "resolveCredential"]
     after = [call for call in history.calls if call.job == hold.job and call.sent > lock.ended + GRACE]

@@ -41,6 +41,7 @@ def _held(history: History, term: float) -> list[Hold]:
         if hold.known is not None and hold.known <= term - WIRE and same_life(history, hold.begin, term)
         if hold.end is None or hold.end > term + WIRE
         if max(call.sent for call in renewals(hold) if call.sent <= term) + history.facts.lock > term
+        if hold.next_lock is None or hold.next_lock.status != 200 or hold.next_lock.sent > term
     ]
 
 
