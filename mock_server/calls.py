@@ -136,7 +136,7 @@ class Exchange:
     """The job as it is after the request, where the operation looked at one."""
     fault: Met | None = None
     """What fault plans did to the request; the other fields tell what the API answered (or the fault, in its place)."""
-    sightings: Sequence[Mapping[str, str]] = ()
+    sightings: Sequence[Mapping[str, str]] | None = None
     """Where the raw request held a secret that does not belong there; only of worlds that ask for it."""
     model: ModelCall | None = None
     """Of a model call: whose it is, and what it is answered."""

@@ -77,7 +77,7 @@ def exchange(world_path: str, entry: Entry) -> dict[str, Any]:
         "_lockUntil": entry.lock_until,
         "_verdict": entry.verdict,
         "_errorCode": entry.error_code,
-        "_sightings": orjson.loads(entry.sightings),
+        "_sightings": None if entry.sightings is None else orjson.loads(entry.sightings),
         "_fault": None if entry.fault is None else orjson.loads(entry.fault),
         "_model": None if entry.model is None else orjson.loads(entry.model),
     }

@@ -52,6 +52,8 @@ class Entry(NamedTuple):
     """JSON: which fault plans met the request, and what the client got."""
     model: bytes | None
     """JSON, of a model call: whose it is, and what was answered."""
+    sightings: bytes | None
+    """JSON: secrets where they do not belong; None where nobody looked for them."""
     error_code: str | None
     job_status: str | None
     """Like the two that follow: of the job after the request, where the operation looked at one."""
@@ -68,8 +70,6 @@ class Entry(NamedTuple):
     request_body: str
     response_headers: str
     response_body: str
-    sightings: bytes
-    """JSON, as ``violations``."""
     violations: bytes
 
     def document(self) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class Entry(NamedTuple):
         document["model"] = None if self.model is None else orjson.loads(self.model)
         document["requestHeaders"] = headers(self.request_headers)
         document["responseHeaders"] = headers(self.response_headers)
-        document["sightings"] = orjson.loads(self.sightings)
+        document["sightings"] = None if self.sightings is None else orjson.loads(self.sightings)
         document["violations"] = orjson.loads(self.violations)
         return document
 
@@ -93,7 +93,7 @@ FIELDS = tuple(map(_camel, Entry._fields))
 """Names of an entry's fields, in order, as the control plane shows them."""
 
 _TEXTS = FIELDS.index("method")
-_OPTIONAL = tuple(map(FIELDS.index, ("caller", "jobId", "fault", "model")))
+_OPTIONAL = tuple(map(FIELDS.index, ("caller", "jobId", "fault", "model", "sightings")))
 
 
 def headers(lines: str) -> dict[str, str]:
@@ -156,6 +156,7 @@ class Journal:
             _verdict(exchange),
             None if exchange.fault is None else self._fault(exchange.fault),
             None if exchange.model is None else orjson.dumps(self._redactor.data(exchange.model.document())),
+            None if exchange.sightings is None else orjson.dumps(exchange.sightings),
             exchange.error_code,
             job.get("status"),
             locked_by,
@@ -169,7 +170,6 @@ class Journal:
             self._body(request),
             answered,
             self._body(response),
-            orjson.dumps(exchange.sightings) if exchange.sightings else b"[]",
             orjson.dumps([violation.entry() for violation in exchange.details]) if exchange.details else b"[]",
         )
         size = _size(entry)

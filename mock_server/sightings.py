@@ -57,7 +57,7 @@ class Sightings:
     def _forms(self, place: str, text: bytes) -> set[tuple[str, str]]:
         """Names and forms of the secrets in a text."""
         found = {(name, "plain" if plain else "encoded") for name, plain in self._finder.find(_text(text))}
-        if place in ("path", "query") and b"%" in text:
+        if place in ("path", "query", "body") and b"%" in text:
             # However little of it was escaped: no form that is known beforehand need be the one that was sent.
             known = {name for name, _ in found}
             decoded = unquote_to_bytes(text.replace(b"+", b" ") if place == "query" else text)

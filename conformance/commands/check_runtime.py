@@ -103,7 +103,7 @@ def runtime(
     target: Attached | Command = Command(command, filled)
     if attach:
         target = Attached(port or free_port(), secrets.token_hex(16), "runtime-by-hand", free_port())
-        chosen = [scenario for scenario in chosen if scenario.by_hand]
+        chosen = _by_hand(chosen)
         _show_environment(target, timing)
     _Session(rules, chosen, timing, pace, options).judge(target)
 
@@ -129,6 +129,17 @@ def _chosen(globs: Sequence[str], rules: Sequence[Requirement], options: Mapping
     asked = {rule.id for rule in rules}
     fitting = [scenario for scenario in known.values() if asked.intersection(scenario.rules)]
     return fitting or list(known.values())
+
+
+def _by_hand(scenarios: Sequence[Scenario]) -> list[Scenario]:
+    """Those that a Runtime started by hand can play. Raises ``click.UsageError`` where none is left."""
+    found = [scenario for scenario in scenarios if scenario.by_hand]
+    left = [scenario.id for scenario in scenarios if not scenario.by_hand]
+    if not found:
+        raise click.UsageError(f"--attach: {', '.join(left)} need a Runtime that is started and ended for them")
+    if left:
+        click.echo(f"Left out, since they need a Runtime that is started and ended for them: {', '.join(left)}.")
+    return found
 
 
 def _list(scenarios: Sequence[Scenario]) -> NoReturn:

@@ -23,7 +23,8 @@ PATIENCE = 3.0
 """Seconds after the first poll in which somebody has to listen: the operation is optional."""
 _SECONDS = 2.0
 _LARGEST = 16 * 2**10
-_SETTLING = 0.1
+_SETTLING, _STEP = 1.0, 0.1
+"""Seconds in which a process may end that could no more be asked: many close their doors first."""
 _HEADERS = {"connection": "close"}  # some servers wait for open connections before they end
 
 
@@ -67,9 +68,10 @@ class Prober:
             status, body, headers = None, None, {}
         seconds = round(time.monotonic() - clock, 4)
         if status is None:
-            await asyncio.sleep(_SETTLING)
-            if self._life() != life:
-                return None  # it could not answer: it ended, or was stopped, while it was asked
+            for _ in range(round(_SETTLING / _STEP)):
+                if self._life() != life:
+                    return None  # it could not answer: it ended, or was stopped, while it was asked
+                await asyncio.sleep(_STEP)
         clean = self._watch.redactor.data
         told = {"status": status, "body": clean(body), "seconds": seconds, "headers": clean(headers)}
         self._recording.tell("health", at=began, **told)

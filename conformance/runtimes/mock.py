@@ -14,7 +14,7 @@ import orjson
 from conformance.reference import serve
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection, Iterable, Mapping
+    from collections.abc import AsyncIterator, Iterable, Mapping
 
 ENTRIES = 20_000
 """Exchanges of one scenario that are recorded; a Runtime that makes more is out of its mind, and its scenario ends."""
@@ -64,6 +64,10 @@ class MockWorld:
         values: dict[str, Any] = await self.control("POST", "provider-states/runtime-api", body)
         return values
 
+    async def met(self) -> bool:
+        """Whether a fault plan met a request: a hint of requests that hang, which the journal tells when they end."""
+        return any(plan["applied"] for plan in (await self.control("GET", "faults"))["faults"])
+
     async def read(self) -> int:
         """Read what the journal has more; how many exchanges. Raises :class:`MockFailed`, :class:`TooMuch`."""
         async with self._reading:
@@ -85,14 +89,12 @@ class MockWorld:
 class Mock:
     """A mock that serves."""
 
-    def __init__(self, client: httpx.AsyncClient, base_url: str, without: Collection[str] = ()) -> None:
-        """``without``: options of worlds that this mock does not know, and that are left out."""
-        self._client, self._base_url, self._without = client, base_url, frozenset(without)
+    def __init__(self, client: httpx.AsyncClient, base_url: str) -> None:
+        self._client, self._base_url = client, base_url
 
     async def world(self, **options: Any) -> MockWorld:
         """Make a world. Raises :class:`MockFailed`."""
-        known = {name: value for name, value in options.items() if name not in self._without}
-        told = await _ask(self._client, "POST", f"{self._base_url}/__control__/worlds", known)
+        told = await _ask(self._client, "POST", f"{self._base_url}/__control__/worlds", options)
         return MockWorld(self._client, orjson.loads(told))
 
     async def drop(self, world: MockWorld) -> None:
@@ -101,7 +103,7 @@ class Mock:
 
 
 @contextlib.asynccontextmanager
-async def mock(options: Iterable[str] = (), without: Collection[str] = ()) -> AsyncIterator[Mock]:
+async def mock(options: Iterable[str] = ()) -> AsyncIterator[Mock]:
     """Start a mock in real time for the length of the block. Raises :class:`~conformance.reference.ReferenceFailed`."""
     keys = {"CONTRACT_API_KEY": secrets.token_hex(16), "CONTRACT_HUB_TOKEN": secrets.token_hex(16)}
     bounds = ("--journal-entries", str(ENTRIES), "--journal-bytes", str(BYTES))
@@ -110,7 +112,7 @@ async def mock(options: Iterable[str] = (), without: Collection[str] = ()) -> As
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
         none = CookieJar(DefaultCookiePolicy(allowed_domains=[]))  # to cookies all ports of a host are one
         async with httpx.AsyncClient(trust_env=False, timeout=_SECONDS, limits=limits, cookies=none) as client:
-            yield Mock(client, base_url, without)
+            yield Mock(client, base_url)
 
 
 async def _ask(client: httpx.AsyncClient, method: str, url: str, body: Any = None) -> bytes:

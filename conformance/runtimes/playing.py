@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 MOST_SILENT = 2
 """Scenarios in which the Runtime never polled, after which no more are begun unless it polled in another."""
 _QUIET, _QUIET_AT_MOST = 3.0, 60.0
-_SPOILT_START = 10.0
+_SLOT = 10.0
 _CANCELLING = 5.0
 _TRIES, _MOMENT = 20, 0.1
 
@@ -57,9 +58,9 @@ class Pace:
     """How many at once, and how long at most; seconds. None: by the timing."""
 
     at_once: int | None = None
-    """Scenarios at work. By default 16, with locks of 20 s and more, in which there is mostly waiting, 64."""
+    """Scenarios at work. By default 16, with locks of 20 s and more, in which there is mostly waiting, 32."""
     starting: int = 2
-    """Runtimes that start at the same time: the next one starts when one of them polled, or ``start`` passed."""
+    """Runtimes that start at the same time: the next one starts when one of them polled, or 10 s passed."""
     start: float = 60.0
     """For the first poll of a Runtime that was started, or attached."""
     grace: float = 31.0
@@ -69,7 +70,7 @@ class Pace:
 
     def at_work(self, timing: Timing) -> int:
         """How many scenarios are played side by side."""
-        return self.at_once or (16 if timing.lock < 20 else 64)
+        return self.at_once or (16 if timing.lock < 20 else 32)
 
     def most(self, timing: Timing) -> float:
         """How long a play takes at most."""
@@ -110,19 +111,42 @@ async def play(
     timing: Timing,
     pace: Pace | None = None,
     told: Told | None = None,
-    without: Collection[str] = (),
 ) -> list[Played]:
     """Play scenarios with a Runtime; what came of each, in their order. No process is left behind, whatever happens.
 
-    ``told`` is called as each one is over. ``without``: options of worlds that the mock does not know. Scenarios that a
-    Runtime started by hand can't play (``by_hand``, ``own_key``, ``late``) are for the caller to leave out. Raises
+    ``told`` is called as each one is over. Scenarios that a Runtime started by hand can't play (``by_hand``,
+    ``own_key``, ``late``) are for the caller to leave out. Raises
     :class:`~conformance.runtimes.process.CannotStart` where the command can't be started at all, and
     :class:`~conformance.reference.ReferenceFailed` where the mock can't.
     """
+    async with playground() as ground:
+        return await ground.play(scenarios, runtime, timing, pace, told)
+
+
+class Playground:
+    """One mock on which several Runtimes can be played with, side by side."""
+
+    def __init__(self, server: Mock) -> None:
+        self._mock = server
+
+    async def play(
+        self,
+        scenarios: Sequence[Scenario],
+        runtime: Command | Attached,
+        timing: Timing,
+        pace: Pace | None = None,
+        told: Told | None = None,
+    ) -> list[Played]:
+        """As :func:`play` does it; what is left behind is ended with the ground."""
+        return await _Players(self._mock, runtime, timing, pace or Pace(), told or (lambda _: None)).play(scenarios)
+
+
+@contextlib.asynccontextmanager
+async def playground() -> AsyncIterator[Playground]:
+    """A mock for the length of the block, after which no process of a Runtime is left."""
     with adopting():
-        async with mock(without=without) as server:
-            players = _Players(server, runtime, timing, pace or Pace(), told or (lambda _: None))
-            return await players.play(scenarios)
+        async with mock() as server:
+            yield Playground(server)
 
 
 class _Players:
@@ -149,16 +173,21 @@ class _Players:
     async def _turn(self, scenario: Scenario) -> Played:
         played = Played(scenario.id, scenario.title)
         async with self._work:
-            if len(self._silent) >= MOST_SILENT and not self._polled:
-                where = " and ".join(self._silent[:MOST_SILENT])
-                played.problems.append(f"it was not begun: in {where} the Runtime never polled")
-            else:
+            if not self._hopeless(played):
                 try:
                     await self._one(scenario, played)
                 except MockFailed as error:
                     _add(played, str(error))
         self._told(played)
         return played
+
+    def _hopeless(self, played: Played) -> bool:
+        """Whether it is not to be begun, since the Runtime never polled in those before; that is its problem then."""
+        if len(self._silent) < MOST_SILENT or self._polled:
+            return False
+        where = " and ".join(self._silent[:MOST_SILENT])
+        played.problems.append(f"it was not begun: in {where} the Runtime never polled")
+        return True
 
     async def _one(self, scenario: Scenario, played: Played) -> None:
         if isinstance(self._runtime, Attached):
@@ -186,27 +215,32 @@ class _Players:
     async def _begin(self, scenario: Scenario, stage: LiveStage, played: Played, *, spoilt: bool) -> bool:
         """Start the Runtime, a few at a time, and wait for its first poll; whether it can be played with.
 
-        ``spoilt``: the world has fault plans from its beginning, so that no poll need come through.
+        ``spoilt``: the world has fault plans from its beginning, so that polls may hang.
         """
         if scenario.late:
             stage.follow()
             return True
         async with self._starting:
+            if self._hopeless(played):
+                return False
             if not stage.attached:
                 await stage.restart()
-            polled = await stage.polled(min(self._pace.start, _SPOILT_START) if spoilt else self._pace.start)
-        status = None if stage.process is None else stage.process.status
+            hint, within = stage.world.met if spoilt else None, self._pace.start
+            polled = await stage.polled(min(within, _SLOT), hint)
+            if not polled and stage.gone:
+                self._silent.append(scenario.id)  # before the next one starts
+        if not polled and not stage.gone:
+            polled = await stage.polled(within - min(within, _SLOT), hint)
         if polled:
             self._polled = True
             return True
-        if spoilt and status is None:
-            stage.follow()
-            return True
-        self._silent.append(scenario.id)
-        if status is None:
-            played.problems.append(f"the Runtime did not poll within {self._pace.start:g} s")
-        else:
+        if scenario.id not in self._silent:
+            self._silent.append(scenario.id)
+        if stage.process is not None and stage.gone:
+            status = stage.process.status
             played.problems.append(f"the Runtime ended before its first poll, with exit status {status}")
+        else:
+            played.problems.append(f"the Runtime did not poll within {self._pace.start:g} s")
         return False
 
     async def _play(self, scenario: Scenario, stage: LiveStage, played: Played) -> None:

@@ -14,7 +14,7 @@ from conformance.runtimes.rivals import Rival
 from conformance.runtimes.settling import Settling
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from conformance.runtimes.environment import Given, Template
     from conformance.runtimes.leaks import OutputWatch
@@ -106,14 +106,15 @@ class LiveStage:
         began = time.monotonic()
         while True:
             looked = time.monotonic()
+            gone = self.gone  # looked at before the journal: what it did last is read
             if condition(await self.history()):
                 return True
             now = time.monotonic()
-            if now - began >= within or self._gone:
+            if now - began >= within or gone:
                 break
             # Where there is much to look at, we look less often: judging must not take the Runtime's time.
             await asyncio.sleep(min(max(LOOK, 5 * (now - looked)), began + within - now))
-        why = ": the Runtime had ended by itself" if self._gone else ""
+        why = ": the Runtime had ended by itself" if self.gone else ""
         self.note(f"waited {time.monotonic() - began:.1f} s for {what}, which did not come{why}")
         return False
 
@@ -123,13 +124,13 @@ class LiveStage:
         if within is None:
             within = self.timing.timeout + 15 + 5 * len(jobs)
         until = time.monotonic() + within
-        while time.monotonic() < until and not self._gone:
+        while time.monotonic() < until and not self.gone:
             if await settling.done():
                 return True
             if settling.given_up:
                 break
             await asyncio.sleep(min(LOOK, max(until - time.monotonic(), 0)))
-        why = "; the Runtime had ended by itself" if self._gone else ""
+        why = "; the Runtime had ended by itself" if self.gone else ""
         self.note(f"the end of {' and '.join(jobs)} did not come: {settling.missing or 'it was not looked at'}{why}")
         return False
 
@@ -191,16 +192,24 @@ class LiveStage:
         """Whether the Runtime lives and is not stopped; of one started by hand that is not known, and assumed."""
         return self.attached or (self.process is not None and self.process.status is None and not self._stopped)
 
-    async def polled(self, within: float) -> bool:
-        """Wait for the Runtime's first poll; whether it came. Its health is asked from then on."""
+    @property
+    def gone(self) -> bool:
+        """Whether the Runtime ended without having been asked to: nothing more is to come from it."""
+        return self.process is not None and self.process.status is not None and not self._asked_to_end
+
+    async def polled(self, within: float, hint: Callable[[], Awaitable[bool]] | None = None) -> bool:
+        """Wait for the Runtime's first poll; whether it came. Its health is asked from then on.
+
+        ``hint`` tells of a request that does not show yet, which will do, too.
+        """
         until = time.monotonic() + within
         while True:
+            gone = self.gone  # looked at before the journal: its last words are read
             await self.world.read()
-            if self.recording.polled:
+            if self.recording.polled or (hint is not None and await hint()):
                 self.watch_health()
                 return True
-            ended = self.process is not None and self.process.status is not None
-            if ended or time.monotonic() > until:
+            if gone or time.monotonic() > until:
                 return False
             await asyncio.sleep(LOOK)
 
@@ -261,11 +270,6 @@ class LiveStage:
             while True:
                 await asyncio.sleep(READ)
                 await self.world.read()
-
-    @property
-    def _gone(self) -> bool:
-        """Whether the Runtime ended without having been asked to: nothing more is to come from it."""
-        return self.process is not None and self.process.status is not None and not self._asked_to_end
 
     def _alive(self) -> int | None:
         return self._turns if self.running else None

@@ -25,7 +25,7 @@ def timeline(history: History, finding: Finding, most: int = MOST) -> list[str]:
     rows = [(call.sent, _call_row(history, call, call is finding.call)) for call in _concerned(history, finding, job)]
     rows += [(event.at, _event_row(event)) for event in history.events if event.kind != "health"]
     if finding.call is None:
-        rows.append((finding.at, (finding.at, "", f"({finding.actual})", True)))
+        rows.append((finding.at, (finding.at, "", _said_of(history, finding), True)))
     rows.sort(key=lambda row: row[0])
     lines = [HEAD, *_lines([row for _, row in rows])]
     if len(lines) <= most + 1:
@@ -40,6 +40,17 @@ def timeline(history: History, finding: Finding, most: int = MOST) -> list[str]:
         *shown,
         *([f"          ... {after} later lines"] if after else []),
     ]
+
+
+def _said_of(history: History, finding: Finding) -> str:
+    """A finding that is no call: the probe of its instant, or the finding's own words."""
+    probe = next((probe for probe in history.probes if probe.at == finding.at), None)
+    if probe is None:
+        return f"-- {finding.actual}"
+    if probe.status is None:
+        return f"health is asked -> no answer within {probe.seconds:.1f} s"
+    told = " ".join(f"{name}={value}" for name, value in probe.body.items()) if isinstance(probe.body, dict) else ""
+    return f"health is asked -> {probe.status} {told[:110]}".rstrip()
 
 
 Row = tuple[float, str, str, bool]

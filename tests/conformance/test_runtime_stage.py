@@ -30,8 +30,7 @@ def played(plays, runtime, pace=PACE, timing=TIMING, **options):
     scenarios = [Scenario(f"t.{i}-{one.__name__}", f"scenario {i}", one, **options) for i, one in enumerate(plays)]
     command = runtime if isinstance(runtime, Command | Attached) else Command(runtime)
     before = psutil.Process().children()
-    # Until the mock knows them.
-    found = asyncio.run(play(scenarios, command, timing, pace, without=("timing", "platformKey", "sightings")))
+    found = asyncio.run(play(scenarios, command, timing, pace))
     assert psutil.Process().children() == before
     assert [one.scenario for one in found] == [one.id for one in scenarios]
     return found
@@ -184,6 +183,26 @@ def test_a_late_runtime_is_started_by_its_play():
     assert next(history.happened("started")).at >= 0.3
 
 
+def test_what_a_world_is_made_with_is_what_its_scenario_says():
+    async def looks(stage):
+        world = await stage.world.control("GET", f"worlds/{stage.world.id}")
+        assert (world["timing"], world["sightings"]) == ({"lock": 3}, True)
+        assert [plan["id"] for plan in (await stage.world.control("GET", "faults"))["faults"]] == ["first"]
+        assert await stage.until(lambda history: history.polls, 10, "a poll that comes through")
+
+    def world(timing):
+        first = {"match": {"operationId": "pollJobs"}, "when": {"nth": [1]}, "fault": {"kind": "hang", "seconds": 2}}
+        return {"faults": [{"id": "first", **first}], "platformKey": None}
+
+    (one,) = played(looks, python(POLLER), world=world, own_key=True, model_timeout=1.5)
+    assert (one.problems, one.polled) == ([], True)
+    (history,) = histories(one.log)
+    assert (history.facts.own_key, history.facts.model_timeout) == (True, 4.5)
+    assert "PLATFORM_MODEL_API_KEY" in next(history.happened("started")).data["env"]
+    assert not history.polls[0].heard
+    assert one.log["entries"][0]["_sightings"] == []
+
+
 def test_one_that_serves_no_health_is_asked_no_more():
     async def waits(stage):
         assert await stage.health() is None
@@ -220,13 +239,17 @@ def test_a_play_that_breaks_or_hangs_leaves_a_problem_and_its_recording():
 
 def test_a_runtime_that_ends_at_once_is_told_with_its_last_words():
     code = "import sys; sys.exit('no such option: --please')"
-    found = played([nothing] * 4, python(code), Pace(at_once=1, start=15))
-    for one in found[:2]:
+    found = played([nothing] * 4, python(code), Pace(starting=1, start=15))
+    begun = [one for one in found if one.exit_status is not None]
+    assert len(begun) == 2
+    for one in begun:
         assert one.problems == ["the Runtime ended before its first poll, with exit status 1"]
         assert (one.begun, one.polled, one.exit_status, one.said) == (False, False, 1, "no such option: --please")
-    for one in found[2:]:
-        assert one.problems == ["it was not begun: in t.0-nothing and t.1-nothing the Runtime never polled"]
+    for one in found:
         assert one.never_polled
+        if one not in begun:
+            assert one.problems[0].startswith("it was not begun: in ")
+            assert " and ".join(other.scenario for other in begun) in one.problems[0]
 
 
 def test_a_runtime_that_never_polls_is_waited_for_as_long_as_was_said():
@@ -298,10 +321,9 @@ async def waits(stage):
     print("playing", flush=True)
     await stage.wait(600)
 
-options = ("timing", "platformKey", "sightings")
 scenarios = [Scenario("a", "a", waits), Scenario("b", "b", waits)]
 with interruptible():
-    asyncio.run(play(scenarios, Command(sys.argv[1:]), Timing(lock=3), without=options))
+    asyncio.run(play(scenarios, Command(sys.argv[1:]), Timing(lock=3)))
 """
 
 

@@ -219,7 +219,7 @@ def test_a_world_that_does_not_ask_is_told_nothing(make):
     world = make(platformKey=PLATFORM, search=[CANARY])
     world.send("POST", f"{JOBS}/poll", json={"a": [KEY, PLATFORM, CANARY]})
     (entry,) = world.journal()
-    assert entry["sightings"] == []
+    assert entry["sightings"] is None
     assert (make.made[-1]["sightings"], make.made[-1]["timing"]) == (False, {})
     assert not any(secret in json.dumps(entry) for secret in (KEY, PLATFORM))
 

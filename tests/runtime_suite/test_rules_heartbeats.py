@@ -62,6 +62,7 @@ def test_no_heartbeat_at_all_is_told() -> None:
 
 def test_an_interval_of_the_locks_length_is_told() -> None:
     assert working(62, 122, 182).failing("heartbeats") == {"RT-HB-10", "RT-HB-64"}
+    assert working(2.1, 62.1, 122.1, 182.1).failing("heartbeats") == {"RT-HB-64"}
 
 
 def test_heartbeats_that_stop_are_told() -> None:
@@ -102,6 +103,7 @@ def test_a_failed_heartbeat_that_is_the_last_is_told(failure: dict[str, Any]) ->
     tape.entries = [entry for entry in tape.entries if "/result" not in entry["request"]["url"]]
     tape.poll(at=120)
     assert tape.failing("heartbeats") == {"RT-HB-61"}
+    assert "RT-HB-61" in working(17, (32, failure), until=77.2).failing("heartbeats")
     assert working(17, (32, failure), until=100).failing("heartbeats") == {"RT-HB-61", "RT-HB-63"}
     finding = tape.said("RT-HB-61").broken[0]
     assert finding.call is not None
@@ -139,6 +141,13 @@ def test_a_failure_after_a_lost_lock_is_told() -> None:
 def test_what_was_under_way_is_not() -> None:
     assert lost().result("job-1", 409, "LOCK_NOT_HELD", at=2.95).failing("heartbeats") == set()
     assert lost().status("RT-HB-62") == "untested"
+
+
+def test_a_storm_of_refused_heartbeats_is_told() -> None:
+    tape = lost()
+    for i in range(3):
+        tape.heartbeat("job-1", 409, at=3.0 + i / 50)
+    assert tape.failing("heartbeats") == {"RT-HB-62"}
 
 
 def test_other_refusals_lose_no_lock() -> None:

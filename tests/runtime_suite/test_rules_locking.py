@@ -113,6 +113,20 @@ def test_after_a_refusal_it_goes_on_to_others() -> None:
     assert taken(status=409).poll().poll(at=20).status("RT-LOCK-61") == "untested"
 
 
+def test_the_refused_job_alone_is_told() -> None:
+    tape = Tape().poll("job-1", "job-2").lock("job-1", 409).poll("job-1", "job-2").lock("job-1").whole("job-2")
+    assert tape.failing("locking") == {"RT-LOCK-61"}
+    only = Tape().poll("job-1").lock("job-1", 409).poll("job-1").lock("job-1").whole("job-2")
+    assert only.failing("locking") == set()
+
+
+def test_a_storm_of_locks_is_told() -> None:
+    tape = taken(status=409)
+    for i in range(3):
+        tape.lock("job-1", 409, at=1.65 + i / 50)
+    assert "RT-LOCK-60" in tape.failing("locking")
+
+
 def test_a_busy_runtime_need_not() -> None:
     tape = Tape().poll("job-1", "job-2", "job-3").lock("job-3").lock("job-1", 409)
     for _ in range(20):
@@ -155,6 +169,12 @@ def test_a_refused_lock_of_a_job_that_it_runs_is_told() -> None:
     assert "RT-LOCK-63" in tape.failing("locking")
 
 
+def test_what_was_dropped_may_take_a_moment_to_end() -> None:
+    begin = taken().snapshot("job-1").resolve("job-1", at=2.5)
+    lost = begin.model("job-1", at=2.6, took=1.0).heartbeat("job-1", 409, at=3.0).poll("job-1", at=3.1)
+    assert lost.lock("job-1", at=3.2, grant={"attemptNo": 1}).failing("locking") == set()
+
+
 def test_a_run_that_came_to_nothing_is_none() -> None:
     tape = again(taken().snapshot("job-1").heartbeat("job-1", 409).poll(at=9.0)).snapshot("job-1").resolve("job-1")
     assert tape.model("job-1").result("job-1").failing("locking", "heartbeats") == set()
@@ -182,6 +202,13 @@ def test_a_job_that_is_stopped_and_said_so() -> None:
     assert tape.failing(*AREAS) == set()
 
 
+def test_what_ends_at_once_was_seen() -> None:
+    tape = (
+        told().fail("job-1", "JOB_CANCELLED", retryable=False).event("signal", signal="TERM").event("exited", status=0)
+    )
+    assert [tape.status(rule) for rule in CANCEL] == ["passed"] * 3
+
+
 def test_nothing_is_said_without_a_signal() -> None:
     tape = Tape().poll("job-1").whole("job-1")
     assert {tape.status(rule) for rule in (*CANCEL, "RT-CANCEL-72")} == {"untested"}
@@ -203,6 +230,13 @@ def test_a_result_under_way_is_no_fault() -> None:
 def test_a_further_model_call_is_told() -> None:
     tape = told().model("job-1").fail("job-1", "JOB_CANCELLED", retryable=False).poll(at=9)
     assert tape.failing(*AREAS) == {"RT-CANCEL-70"}
+
+
+def test_a_call_that_follows_one_that_was_broken_off_is_told() -> None:
+    begin = Tape(heartbeat=5).poll("job-1").lock("job-1", at=1.6).snapshot("job-1").resolve("job-1", at=2.0)
+    begin.model("job-1", at=2.1, took=0.92, lost=True).heartbeat("job-1", cancel=True, at=3.0)
+    again = begin.model("job-1", at=3.02).fail("job-1", "JOB_CANCELLED", retryable=False).poll(at=9)
+    assert again.failing("cancelling") == {"RT-CANCEL-70"}
 
 
 @pytest.mark.parametrize(("code", "retryable"), [("JOB_CANCELLED", True), ("NETWORK_ERROR", True), ("OTHER", False)])
@@ -231,5 +265,4 @@ def test_reports_after_the_settlement_are_told() -> None:
     polite = (
         told().result("job-1", 409, "JOB_CANCELLED", at=2.9).fail("job-1", "JOB_CANCELLED", retryable=False, status=409)
     )
-    assert polite.failing("cancelling") == set()
-    assert polite.status("RT-CANCEL-72") == "untested"
+    assert polite.failing("cancelling") == {"RT-CANCEL-72"}

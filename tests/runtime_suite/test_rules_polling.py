@@ -99,6 +99,13 @@ def test_a_failure_with_a_reason_is_none() -> None:
         assert tape.status("RT-POLL-72") == "untested"
 
 
+def test_a_failure_for_want_of_a_key_is_none() -> None:
+    tape = Tape().poll("job-1").lock("job-1").snapshot("job-1").resolve("job-1", content={"apiKey": None})
+    assert tape.fail("job-1", "INVALID_CREDENTIAL", retryable=False).status("RT-POLL-72") == "untested"
+    tape.runtime["ownKey"] = True
+    assert tape.status("RT-POLL-72") == "failed"
+
+
 def test_jobs_that_it_asks_for_and_never_takes_are_told() -> None:
     tape = Tape()
     for _ in range(20):
@@ -181,6 +188,9 @@ def test_polls_that_end_are_told() -> None:
     assert Tape().poll().event("note", at=30.0, text="end").failing() == {"RT-SCHED-61"}
     assert Tape().poll(status=500).event("note", at=30.0, text="end").failing() == {"RT-SCHED-61", "RT-SCHED-62"}
     assert Tape().poll().event("exited", status=1).failing() == {"RT-SCHED-61"}
+    assert Tape().poll("job-1").whole("job-1").poll("job-1").poll(at=20.0).poll("job-1").failing("polling") == set()
+    after = Tape().poll("job-1").lock("job-1").poll("job-1").result("job-1").event("note", at=30.0, text="end")
+    assert after.failing("polling") == {"RT-SCHED-61"}
 
 
 @pytest.mark.parametrize("signal", ["TERM", "KILL", "STOP"])

@@ -272,5 +272,8 @@ def test_an_unknown_property_does_not_fail_the_job() -> None:
     odd = {"content": {"hint": 1}}
     tape = Tape().poll("job-1").lock("job-1").snapshot("job-1", **odd)
     assert tape.fail("job-1", "INVALID_SNAPSHOT", retryable=False).failing(*AREAS) == {"RT-ERR-85"}
+    dropped = Tape().poll("job-1").lock("job-1", grant={"hint": 1}).poll(at=100)
+    assert dropped.failing(*AREAS) == {"RT-ERR-85"}
+    assert Tape().poll("job-1").lock("job-1", grant={"hint": 1}).poll().status("RT-ERR-85") == "untested"
     good = Tape().poll("job-1").lock("job-1").snapshot("job-1", **odd).resolve("job-1").model("job-1").result("job-1")
     assert good.status("RT-ERR-85") == "passed"

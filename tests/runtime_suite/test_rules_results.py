@@ -178,6 +178,13 @@ def test_failures_are_sent_again(lost):
     said(failed(failed(failing(), **bad), status=409), "RT-RES-86", "passed")
 
 
+def test_half_an_answer_that_says_created_may_be_taken_as_done_or_as_lost():
+    half = {"got": "part", "bytes": 5, "plans": [], "handled": True}
+    said(ready().result("j", _fault=half).poll(at=60), "RT-RES-86", "untested")
+    said(ready().result("j", _fault=half).result("j", 200).poll(at=60), "RT-RES-83", "passed")
+    said(ready().result("j", 503).result("j", _fault=half).poll(at=60), "RT-RES-86", "passed")
+
+
 def test_reports_that_need_not_be_sent_again():
     for end in (
         lambda tape: tape.event("signal", signal="KILL").event("exited", status=-9),
@@ -189,6 +196,16 @@ def test_reports_that_need_not_be_sent_again():
         said(tape, "RT-RES-86", "untested")
     crashed = ready().result("j", 503).event("exited", status=1).poll(at=60)
     said(crashed, "RT-RES-85", "failed", "RT-RES-86")
+
+
+def test_a_job_whose_time_ends_before_the_tries_have_to():
+    def short(limit: int) -> Tape:
+        return ready(grant={"timeoutSeconds": limit}).result("j", 503).poll(at=60)
+
+    said(short(8), "RT-RES-86", "failed", "RT-RES-85")
+    said(short(6), "RT-RES-86", "untested")
+    once = ready(grant={"timeoutSeconds": 8}).result("j", 503).result("j", 503).poll(at=60)
+    said(once, "RT-RES-86", "untested")
 
 
 def test_time_in_which_a_try_waits_for_its_answer_does_not_count():

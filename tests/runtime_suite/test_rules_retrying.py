@@ -164,6 +164,8 @@ def test_job_timeout_is_true_when_the_time_has_run_out():
 def test_what_failed_after_the_model_call_may_have_decided():
     tape = after("401").resolve("j", 500).resolve("j", 500).fail("j", "INTERNAL_ERROR", retryable=True)
     said(tape, "RT-RETRY-14", "untested")
+    tape = after("hang").heartbeat("j", 401, "UNAUTHORIZED").fail("j", "INTERNAL_ERROR", retryable=True)
+    said(tape, "RT-RETRY-08", "untested")
 
 
 def test_own_repeats_are_judged_by_the_last_call():
@@ -192,13 +194,17 @@ def limited(report_at: float | None, *, model_at: float = 1.5, beats: int = 20) 
 
 def test_the_time_limit_counts_from_sending_the_lock():
     assert limited(7.0).status("RT-RETRY-67") == "passed"
-    assert limited(8.2).status("RT-RETRY-67") == "passed"
+    assert limited(7.9).status("RT-RETRY-67") == "passed"
     assert limited(None).said("RT-RETRY-67").broken[0].actual == "no report of j by then"
     assert limited(8.9).said("RT-RETRY-67").status == "failed"
     assert limited(None, beats=4).said("RT-RETRY-67").status == "failed"
     assert after("good").result("j").status("RT-RETRY-67") == "untested"
     late = limited(None, model_at=9.0)
     assert late.said("RT-RETRY-67").broken[-1].actual.startswith("a model call 8.0 s after")
+    assert limited(7.0, model_at=7.2).status("RT-RETRY-67") == "passed"
+    assert limited(7.6, model_at=7.5).said("RT-RETRY-67").status == "failed"
+    told = limited(None).said("RT-RETRY-64").broken[0]
+    assert (round(told.at, 2), told.actual) == (8.01, "no report of j in the job's 6 s")
 
 
 def test_the_time_limit_is_not_judged_where_the_lock_was_lost_before():

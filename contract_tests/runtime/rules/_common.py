@@ -116,6 +116,13 @@ def ran_until(history: History, at: float) -> float:
     return min(breaks, default=history.end)
 
 
+def watched(history: History, at: float) -> bool:
+    """Whether the process was seen for a while after an instant, so that what did not come would have come."""
+    stops = [event.at for event in history.events if event.kind == "exited" and event.at > at]
+    stops += [end for name in ("KILL", "STOP") for end in history.signalled(name) if end > at]
+    return not history.interrupted(at, at) and min(stops, default=history.end) - at >= STOPS
+
+
 def over(history: History, hold: Hold) -> float | None:
     """When a hold was over for the Runtime; None where it may hold it still."""
     ends = [end for end in (hold.end, history.process_end(hold.begin)) if end is not None]
@@ -226,11 +233,17 @@ def flawless(history: History, hold: Hold, report: Call, forgiven: Collection[Ca
     """Whether all had gone well for the Runtime before a report, so that nothing but a success was to be reported."""
     if history.term_before(report.sent) is not None or history.interrupted(hold.begin, report.sent):
         return False
+    resolves = [call for call in history.of("resolveCredential") if call.job is None and not call.ok]
+    if any(hold.begin < call.sent < report.sent for call in resolves):
+        return False  # which job that was about can't be told
     before = [call for call in (hold.lock, *hold.calls) if call.sent < report.sent]
     for call in before:
         if not call.ok or call.asks_to_stop or (call.fault is not None and call not in forgiven):
             return False
         if call.operation == MODEL and call.outcome != "good":
+            return False
+        keyless = history.facts.own_key is not True and not call.told("apiKey")
+        if call.operation == "resolveCredential" and keyless:
             return False
         settings = call.told("aiSettings")
         if call.operation == "getSnapshot" and (

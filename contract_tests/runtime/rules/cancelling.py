@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from contract_tests.runtime.monitors import Finding, broken, kept, monitor
-from contract_tests.runtime.rules._common import GRACE, STOPS, late, ran_until, span
+from contract_tests.runtime.rules._common import GRACE, WIRE, late, ran_until, span, watched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +26,12 @@ def _told(history: History) -> Iterator[tuple[Hold, Call]]:
             yield hold, hold.stop
 
 
+def _said(hold: Hold, told: Call) -> bool:
+    """Whether a failure after the signal ended the job."""
+    settled = hold.settled
+    return settled is not None and settled.operation == "failJob" and settled.sent > told.ended
+
+
 def _settling(hold: Hold, told: Call) -> Call | None:
     """A report that was under way when the signal came, and settled the job."""
     settled = hold.settled
@@ -42,7 +48,7 @@ def stops(history: History) -> Iterator[Finding]:
         if late_ones:
             wanted = f"{hold.job} stopped: a heartbeat's answer had the header x-job-cancel-requested"
             yield broken(late_ones[0], wanted, f"a result {span(late_ones[0].sent - told.ended)} after it")
-        elif not earlier and ran_until(history, told.ended) - told.ended >= STOPS:
+        elif not earlier and (_said(hold, told) or watched(history, told.ended)):
             yield kept(told)
 
 
@@ -50,12 +56,20 @@ def stops(history: History) -> Iterator[Finding]:
 def no_further_model_call(history: History) -> Iterator[Finding]:
     """After an answer with x-job-cancel-requested no further model call is started for that job."""
     for hold, told in _told(history):
-        calls = [call for call in hold.model_calls if call.sent > told.ended + GRACE]
+        # Who broke off a call knew of the signal.
+        broke_off = [c.ended for c in hold.model_calls if c.sent < told.ended <= c.ended + WIRE and _broken_off(c)]
+        since = min([told.ended + GRACE + WIRE, *broke_off])
+        calls = [call for call in hold.model_calls if call.sent > told.ended and call.sent >= since - WIRE]
         if calls:
             wanted = f"no further model call of {hold.job} after the header x-job-cancel-requested"
             yield broken(calls[0], wanted, f"one {span(calls[0].sent - told.ended)} after it")
-        elif ran_until(history, told.ended) - told.ended >= STOPS:
+        elif _said(hold, told) or watched(history, told.ended):
             yield kept(told)
+
+
+def _broken_off(call: Call) -> bool:
+    """Whether the Runtime broke off a model call, as far as can be told."""
+    return call.lost and call.outcome not in ("close", "reset")
 
 
 @monitor("RT-CANCEL-71")
@@ -94,16 +108,18 @@ def _under_way(hold: Hold, told: Call, deadline: float) -> bool:
 
 @monitor("RT-CANCEL-72")
 def settled_without(history: History) -> Iterator[Finding]:
-    """After 409 JOB_CANCELLED on a result the job is settled: no result, and no failure of another kind, follows."""
+    """After 409 JOB_CANCELLED on a result the job is settled: no further report follows."""
     for hold in history.holds:
         for call in hold.of("submitResult"):
             if not (call.heard and call.status == 409 and call.code == "JOB_CANCELLED"):
                 continue
-            further = [c for c in hold.reports if c.sent > call.ended + GRACE]
-            wrong = next((c for c in further if c.operation == "submitResult" or not _says_it(c)), None)
-            if wrong is not None:
+            # A failure that answers the signal may cross the result.
+            crossing = hold.stop is not None and hold.stop.ended < call.ended + GRACE
+            further = [c for c in hold.reports if c.sent >= call.ended + (GRACE if crossing else 0)]
+            if further:
+                wrong = further[0]
                 wanted = f"no further report of {hold.job} after 409 JOB_CANCELLED on its result"
                 yield broken(wrong, wanted, f"{wrong.operation} {span(wrong.sent - call.ended)} after it")
-            elif not further and ran_until(history, call.ended) - call.ended >= STOPS:
+            elif watched(history, call.ended):
                 yield kept(call)
             break

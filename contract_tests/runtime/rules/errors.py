@@ -9,7 +9,6 @@ from contract_tests.runtime.history import entries_of
 from contract_tests.runtime.monitors import Finding, broken, kept, monitor
 from contract_tests.runtime.rules._common import (
     GRACE,
-    STOPS,
     WIRE,
     ended_itself,
     flawless,
@@ -22,6 +21,7 @@ from contract_tests.runtime.rules._common import (
     silence,
     span,
     unknown_code,
+    watched,
 )
 
 if TYPE_CHECKING:
@@ -65,11 +65,11 @@ def final_codes(history: History) -> Iterator[Finding]:
         for call in hold.calls:
             if call.operation == MODEL or not call.heard or call.code not in FINAL or call.drops_work:
                 continue
-            again = next((c for c in hold.of(call.operation or "") if c.sent > call.ended + GRACE), None)
+            again = next((c for c in hold.of(call.operation or "") if c.sent >= call.ended), None)
             if again is not None and (call.operation != "submitResult" or again.get("outputHash") == _hash(call)):
                 actual = f"the same request again after {span(again.sent - call.ended)}"
                 yield broken(again, f"no {call.name} again after {call.code}, which is not retryable", actual)
-            elif ran_until(history, call.ended) - call.ended >= STOPS:
+            elif watched(history, call.ended):
                 yield kept(call)
     for call in history.of("lockJob"):
         if call.heard and call.code == "JOB_NOT_FOUND":
@@ -113,7 +113,7 @@ def _no_lock(history: History, call: Call) -> Iterator[Finding]:
         return
     if work:
         yield broken(work[0], f"{call.job} left alone after {call.status} {call.code} on its lock", f"{work[0].name}")
-    elif ran_until(history, call.ended) - call.ended >= STOPS:
+    elif watched(history, call.ended):
         yield kept(call)
 
 
@@ -127,9 +127,9 @@ def _report(history: History, hold: Hold, call: Call) -> Iterator[Finding]:
             yield kept(again)
         elif ran_until(history, call.ended) >= deadline and call.sent + _SECONDS < hold.begin + history.facts.lock:
             yield broken(call, f"the same report again within 10 s of {told}", "no further one")
-    elif again is not None and again.sent > call.ended + GRACE and again.text == call.text:
+    elif again is not None and again.sent >= call.ended and again.text == call.text:
         yield broken(again, f"no repetition after {told}", f"the same again after {span(again.sent - call.ended)}")
-    elif ran_until(history, call.ended) - call.ended >= STOPS:
+    elif watched(history, call.ended):
         yield kept(call)
 
 
@@ -170,9 +170,16 @@ def goes_on(history: History) -> Iterator[Finding]:
         if hold is not None and call.ok and call.operation in ("lockJob", "getSnapshot", "resolveCredential"):
             fail = next((c for c in hold.of("failJob") if follows(c, call)), None)
             odd = [c for c in (hold.lock, *hold.calls) if strange(c) is not None]
+            wanted = f"work on {hold.job} that goes on after {what}"
             if fail is not None and flawless(history, hold, fail, odd):
                 actual = f"{hold.job} was failed with {fail.get('errorCode')} though nothing else had happened"
-                yield broken(fail, f"work on {hold.job} that goes on after {what}", actual)
+                yield broken(fail, wanted, actual)
+                continue
+            quiet = ran_until(history, call.ended) - call.ended
+            if call is [hold.lock, *hold.calls][-1] and quiet > late(history.facts.lock):
+                yield broken(call, wanted, f"nothing about {hold.job} for {span(quiet)}")
+                continue
+            if not any(follows(c, call) for c in hold.calls):
                 continue
         if following is not None and same_life(history, call.sent, following.sent):
             yield kept(following)

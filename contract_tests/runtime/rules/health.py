@@ -161,7 +161,9 @@ def null_before(history: History) -> Iterator[Finding]:
     """Before the process's first job lastJobAt is null."""
     for probe, body in _answers(history):
         locks = [
-            call for call in history.of("lockJob") if call.sent <= probe.ended and _here(history, call.sent, probe)
+            call
+            for call in history.of("lockJob", *WORK)
+            if call.sent <= probe.ended and _here(history, call.sent, probe)
         ]
         if not locks and "lastJobAt" in body:
             value = body["lastJobAt"]
@@ -173,8 +175,9 @@ def _here(history: History, at: float, probe: Probe) -> bool:
     return same_life(history, at, probe.at)
 
 
-def _seen(history: History, probe: Probe) -> list[Hold]:
-    return [hold for hold in history.holds if hold.begin <= probe.ended and _here(history, hold.begin, probe)]
+def _seen(history: History, probe: Probe, later: float = 0.0) -> list[Hold]:
+    """Holds of the process that was asked, up to an instant after the answer."""
+    return [hold for hold in history.holds if hold.begin <= probe.ended + later and _here(history, hold.begin, probe)]
 
 
 def _ended(hold: Hold, before: float) -> float | None:
@@ -220,9 +223,16 @@ def true_count(history: History) -> Iterator[Finding]:
         value = body.get("activeJobs")
         if not is_integer(value):
             continue
-        holds = _seen(history, probe)
-        least = sum(_surely(history, hold, probe) for hold in holds)
-        most = sum(_perhaps(history, hold, probe) for hold in holds)
+        least = sum(_surely(history, hold, probe) for hold in _seen(history, probe))
+        most = sum(_perhaps(history, hold, probe) for hold in _seen(history, probe, _TRUE))
+        # A slot may be taken before a lock is answered, though it be refused.
+        most += sum(
+            lock.status != 200 and lock.sent - _TRUE <= probe.ended and lock.ended + _TRUE >= probe.at
+            for lock in history.of("lockJob")
+        )
+        # What it works on without a lock is RT-LOCK-14's.
+        held = {hold.job for hold in history.holds}
+        most += len({call.job for call in history.of(*WORK) if call.sent <= probe.ended} - held)
         if least <= value <= most:
             yield kept(probe.at)
         else:
@@ -250,7 +260,8 @@ def _perhaps(history: History, hold: Hold, probe: Probe) -> bool:
     """Whether the Runtime may have worked on it: its logs belong to it, too."""
     if hold.end is None:
         return True
-    end = hold.end
+    # Whoever works on after the end is told by other rules.
+    end = max([hold.end, *(call.ended for call in hold.calls)])
     for call, entry in history.logs:
         if entry.get("jobId") == hold.job and call.sent <= end + _TRUE:
             end = max(end, call.ended)
@@ -261,6 +272,10 @@ def _perhaps(history: History, hold: Hold, probe: Probe) -> bool:
 def while_jobs_run(history: History) -> Iterator[Finding]:
     """Health answers while jobs run."""
     served = any(True for _ in _answers(history))
+    waited = _waited(history)
+    if waited:
+        actual = f"it came {span(waited[0].seconds)} later, when no job ran any more; so did {len(waited) - 1} more"
+        yield broken(waited[0].at, "an answer of health while jobs run", actual)
     for probe in history.probes:
         running = [hold for hold in _seen(history, probe) if _surely(history, hold, probe)]
         if not served or not running or not _alive(history, probe):
@@ -272,6 +287,21 @@ def while_jobs_run(history: History) -> Iterator[Finding]:
             yield broken(
                 probe.at, f"an answer of health while {running[0].job} runs", f"{what} in {span(probe.seconds)}"
             )
+
+
+def _waited(history: History) -> list[Probe]:
+    """Probes whose answers waited for the end of the work, where none was answered earlier, and it was so twice."""
+    found = []
+    for probe, _ in _answers(history):
+        holds = [
+            hold for hold in _seen(history, probe) if hold.known is not None and hold.known <= probe.at - _TRUE / 10
+        ]
+        ends = [hold.end or probe.ended + 1 for hold in holds if hold.end is None or hold.end > probe.at]
+        if ends and probe.seconds < _TRUE and max(ends) > probe.ended:
+            return []
+        if ends and probe.seconds >= _TRUE and probe.ended - _TRUE <= max(ends) <= probe.ended + _TRUE / 10:
+            found.append(probe)
+    return found if len(found) > 1 else []
 
 
 @monitor("RT-HEALTH-56")

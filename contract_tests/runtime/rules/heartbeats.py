@@ -22,6 +22,7 @@ from contract_tests.runtime.rules._common import (
     renewals,
     span,
     tried,
+    watched,
     worked_until,
 )
 from contract_tests.runtime.rules.locking import says_who
@@ -77,8 +78,8 @@ def _too_long(history: History, gaps: list[tuple[float, float]]) -> tuple[float,
     One that is hardly longer counts only where the Runtime never heartbeats sooner: otherwise it was held up.
     """
     lock = history.facts.lock
-    whole = [b - a for hold in _holds(history) for a, b in pairwise(marks(hold, worked_until(history, hold)))]
-    sooner = any(gap < 0.8 * lock for gap in whole)
+    beats = [marks(hold, worked_until(history, hold))[1:] for hold in _holds(history)]
+    sooner = any(b - a < 0.8 * lock for sent in beats for a, b in pairwise(sent))
     return next(
         ((a, b) for a, b in gaps if b - a >= late(lock) or (b - a >= lock - WIRE and not sooner)),
         None,
@@ -174,7 +175,8 @@ def tries_again(history: History) -> Iterator[Finding]:
                 continue
             done = [c.sent for c in hold.reports if c.sent > call.sent]
             done += [c.ended for c in (hold.dropped, hold.stop, hold.next_lock) if c is not None]
-            if not any(at <= until for at in done) and ran_until(history, call.sent) >= until:
+            first = min(done, default=until)
+            if first > lapse and ran_until(history, call.sent) >= min(first, until):
                 failed = "no answer" if call.lost else f"{call.status}"
                 wanted = f"another heartbeat of {hold.job} after one that failed ({failed}), before the lock lapses"
                 actual = "none" if again is None else f"the next {span(again.sent - lapse)} after it had lapsed"
@@ -194,18 +196,21 @@ def stops_when_told(history: History) -> Iterator[Finding]:
         if calls:
             wanted = f"nothing about {hold.job} any more after {what}"
             yield broken(calls[0], wanted, f"{calls[0].operation} {span(calls[0].sent - told.ended)} after it")
-        elif hold.settled in (None, told) and ran_until(history, told.ended) - told.ended >= STOPS:
+        elif hold.settled in (None, told) and watched(history, told.ended):
             yield kept(told)
 
 
 def _after(hold: Hold, at: float) -> list[Call]:
-    """What is sent for a hold though it must not be, from an instant on."""
-    return [
-        call
-        for call in hold.calls
-        if (call.operation in NO_MORE and call.sent > at + GRACE)
-        or (call.operation in ENDS_SOON and call.sent > at + STOPS)
-    ]
+    """What is sent for a hold though it must not be, from an instant on; one of each was under way, not a second."""
+    found, under_way = [], set()
+    for call in hold.calls:
+        if call.sent <= at or call.operation not in (*NO_MORE, *ENDS_SOON):
+            continue
+        soon = call.sent <= at + (GRACE if call.operation in NO_MORE else STOPS)
+        if not soon or call.operation in under_way:
+            found.append(call)
+        under_way.add(call.operation)
+    return found
 
 
 @monitor("RT-HB-63")

@@ -9,14 +9,16 @@ from contract_tests.runtime.history import entries_of
 from contract_tests.runtime.monitors import Finding, broken, kept, monitor
 from contract_tests.runtime.rules._common import (
     GRACE,
+    JOB_TYPES,
     STOPS,
     WIRE,
     follows,
     is_text,
+    lapsed,
     passed_over,
-    ran_until,
     same_life,
     span,
+    watched,
 )
 from contract_tests.runtime.rules.requests import wrong_way
 
@@ -106,18 +108,20 @@ def leaves_it_alone(history: History) -> Iterator[Finding]:
         lost = any(c.job == lock.job and c.lost and c.sent < lock.sent for c in history.of("lockJob"))
         early = [call for call in calls if call.sent < listed - WIRE]
         # Work without a lock is RT-LOCK-14's; a job that it holds itself, or may hold, is not to be left alone.
-        again = next((c for c in early if c.operation == "lockJob"), None)
+        again = next((c for c in early if c.operation == "lockJob"), None) or _second(history, lock, listed)
         if again is None and not own and not lost:
             again = next((c for c in early if c.operation in ("heartbeatJob", "failJob")), None)
         if again is not None:
             wanted = f"{lock.job} left alone after 409 on its lock until a poll lists it again"
             yield broken(again, wanted, f"{again.operation} {span(again.sent - lock.ended)} after it")
-        elif not own and not any(c.operation in WORK for c in early) and _watched(history, lock):
+        elif not own and not any(c.operation in WORK for c in early) and watched(history, lock.ended):
             yield kept(lock)
 
 
-def _watched(history: History, lock: Call) -> bool:
-    return ran_until(history, lock.ended) - lock.ended >= STOPS
+def _second(history: History, lock: Call, listed: float) -> Call | None:
+    """The second lock of a job soon after one was refused: one may have been under way, not two."""
+    locks = [c for c in history.of("lockJob") if c.job == lock.job and lock.ended <= c.sent < listed]
+    return locks[1] if len(locks) > 1 else None
 
 
 def _listed(history: History, lock: Call) -> float:
@@ -132,6 +136,11 @@ def goes_on_to_others(history: History) -> Iterator[Finding]:
     for lock in history.of("lockJob"):
         if not (lock.heard and lock.status == 409):
             continue
+        blocked = _blocked(history, lock)
+        if blocked is not None:
+            wanted = f"other jobs locked after 409 on the lock of {lock.job}"
+            yield broken(blocked[0], wanted, f"{lock.job} once more, though {blocked[1]} was listed, too")
+            continue
         following = next((c for c in history.of("lockJob") if c.job != lock.job and follows(c, lock)), None)
         if following is not None and same_life(history, lock.sent, following.sent):
             yield kept(following)
@@ -143,6 +152,18 @@ def goes_on_to_others(history: History) -> Iterator[Finding]:
                 wanted = f"other jobs locked after 409 on the lock of {lock.job}"
                 yield broken(at, wanted, f"{job} was listed for {span(at.sent - lock.ended)} and never asked for")
                 break
+
+
+def _blocked(history: History, lock: Call) -> tuple[Call, str] | None:
+    """The very next lock, where it is of the refused job again though a poll in between listed one never asked for."""
+    following = next((c for c in history.of("lockJob") if follows(c, lock)), None)
+    if following is None or following.job != lock.job:
+        return None
+    asked = {c.job for c in history.of("lockJob") if c.sent <= following.sent}
+    polls = [poll for poll in history.polls if lock.ended < poll.sent and poll.ended <= following.sent + WIRE]
+    others = (e["id"] for poll in polls for e in entries_of(poll) if e.get("jobType") in JOB_TYPES)
+    other = next((id_ for id_ in others if id_ not in asked), None)
+    return None if other is None else (following, other)
 
 
 @monitor("RT-LOCK-63")
@@ -172,10 +193,13 @@ def one_run_at_a_time(history: History) -> Iterator[Finding]:
 def _still(history: History, hold: Hold, lock: Call) -> str | None:
     """What shows that a hold's run or report existed when its job was locked again."""
     before = [call for call in hold.calls if call.sent < lock.sent]
+    ends = [hold.end, lapsed(history, hold), hold.stop.ended if hold.stop else None]
+    ended = any(end is not None and end <= lock.sent for end in ends)
+    slack = STOPS if ended else 2 * WIRE
     for call in before:
         if call.operation in REPORTS and call.ended > lock.sent + WIRE:
             return f"its {call.operation} was answered only {span(call.ended - lock.sent)} later"
-        if call.operation == MODEL and call.ended > lock.sent + STOPS:
+        if call.operation == MODEL and call.ended > lock.sent + slack:
             return f"a model call of it went on for {span(call.ended - lock.sent)}"
     resolves = [call for call in before if call.operation == "resolveCredential"]
     after = [call for call in history.calls if call.job == hold.job and call.sent > lock.ended + GRACE]

@@ -52,7 +52,10 @@ def _text_or_null(value: Any) -> bool:
 
 
 def _forms(history: History, forms: dict[str, tuple[Callable[[Any], bool], str, bool]]) -> Iterator[Finding]:
-    """Each entry by some of its properties: whether a value is right, in words, and whether it must be there."""
+    """Each entry by some of its properties: whether a value is right, in words, and whether it must be there.
+
+    One that leaves something out is not wrong for it, but shows nothing either.
+    """
     for call, entry in history.logs:
         wrong = [
             name
@@ -62,7 +65,7 @@ def _forms(history: History, forms: dict[str, tuple[Callable[[Any], bool], str, 
         for name in wrong:
             actual = f"{name}: {shown(entry.get(name, ABSENT))} in a log of {entry.get('jobId')}"
             yield broken(call, f"{name}: {forms[name][1]}", actual)
-        if not wrong:
+        if not wrong and all(name in entry for name in forms):
             yield kept(call)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from contract_tests.runtime.calls import MODEL
+from contract_tests.runtime.calls import MODEL, REPORTS
 from contract_tests.runtime.monitors import Finding, broken, kept, monitor
 from contract_tests.runtime.rules.reporting import GRACE, code_of, first
 from contract_tests.runtime.rules.troubles import CREDENTIAL, last
@@ -40,15 +40,21 @@ def _follows(history: History, call: Call) -> Call | None:
 
 @monitor("RT-CRED-11")
 def own_key_first(history: History) -> Iterator[Finding]:
-    """In the mode of the platform's key a model call carries a key: the Runtime's own where it has one."""
+    """In the mode of the platform's key a Runtime that has a key of its own calls the model with that.
+
+    Its own is the world's platform key, so that the mock knows it; an answer without a key, or with another one, tells
+    which was taken.
+    """
     if history.facts.own_key is not True:
         return
     for call in history.of(MODEL):
-        if call.resolve is None or not call.resolve.ok or not _platform(call.resolve) or call.key is None:
+        resolve = call.resolve
+        if resolve is None or not resolve.ok or not _platform(resolve) or call.key is None:
             continue
-        if call.key == "none":
-            yield broken(call, "the key of PLATFORM_MODEL_API_KEY", f"no key in a model call for {call.job}")
-        elif call.key == "wrong" or not call.resolve.told("apiKey"):
+        if call.key != "right":
+            what = "another key" if call.key == "wrong" else "no key"
+            yield broken(call, "the key of PLATFORM_MODEL_API_KEY", f"{what} in a model call for {call.job}")
+        elif resolve.garbled or not resolve.told("apiKey"):
             yield kept(call)
 
 
@@ -79,7 +85,7 @@ def _excused(history: History, resolve: Call, call: Call) -> bool:
         return False
     if not resolve.told("apiKey"):
         return True  # RT-CRED-76, RT-CRED-71, RT-CRED-11
-    return call.key == "wrong" and history.facts.own_key is not False  # its own goes first
+    return call.key == "wrong" and history.facts.own_key is not False  # RT-CRED-11
 
 
 @monitor("RT-CRED-74")
@@ -125,7 +131,9 @@ def no_redirect(history: History) -> Iterator[Finding]:
                 "no request with the key where the model redirected to",
                 f"{taken.method} {taken.path[:80]} with authorization",
             )
-        elif history.end >= call.ended + 1:
+        elif history.end >= call.ended + 1 or any(
+            report.job == call.job and report.sent > call.ended for report in history.of(*REPORTS)
+        ):
             yield kept(call)
 
 

@@ -157,6 +157,13 @@ _WORDS = {
 }
 
 
+def _decides(call: Call) -> bool:
+    """Whether what became of a call beside the model's may have decided what is reported: its inputs, or a refusal."""
+    if call.operation in ("getSnapshot", "resolveCredential"):
+        return not call.ok
+    return call.operation == "heartbeatJob" and call.heard and 400 <= call.status < 500
+
+
 def told(history: History) -> Iterator[Told]:
     """Each hold whose first report tells what came of its model calls."""
     for hold in history.holds:
@@ -165,8 +172,7 @@ def told(history: History) -> Iterator[Told]:
         calls = [call for call in calls if call.resolve is not None or call.key is not None]
         if report is None or not calls:
             continue
-        asked = hold.of("getSnapshot", "resolveCredential")
-        if any(calls[-1].sent < call.sent < report.sent and not call.ok for call in asked):
-            continue  # what failed after the model call may have decided
+        if any(_decides(call) for call in hold.calls if calls[-1].sent < call.ended < report.sent):
+            continue
         kinds = [outcome(call, report.sent) for call in calls]
         yield Told(hold, report, calls[-1], kinds[-1], tuple(kinds[:-1]))

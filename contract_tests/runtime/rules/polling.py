@@ -242,13 +242,17 @@ def waits_when_failed(history: History) -> Iterator[Finding]:
 
 @monitor("RT-SCHED-61")
 def polls_for_ever(history: History) -> Iterator[Finding]:
-    """After polls that listed nothing, or failed, the Runtime polls on."""
+    """After every poll, be it empty or failed, the Runtime polls on."""
     for poll in history.polls:
-        if not (empty(poll) or failed(poll)) or _refused(poll):
+        # 401 and 403 are RT-AUTH-62's, unknown types RT-POLL-73's, whatever else can't be known RT-ERR-85's.
+        if _refused(poll) or any(entry.get("jobType") not in JOB_TYPES for entry in entries_of(poll)):
             continue
-        # What can't be known is RT-ERR-85's.
-        if _next(history, poll) is not None or strange(poll) is None:
-            yield from _polls_on(history, poll, "an empty poll" if empty(poll) else f"a failed poll ({_outcome(poll)})")
+        if strange(poll) is not None and _next(history, poll) is None:
+            continue
+        what = "a poll that listed jobs"
+        if empty(poll) or failed(poll):
+            what = "an empty poll" if empty(poll) else f"a failed poll ({_outcome(poll)})"
+        yield from _polls_on(history, poll, what)
 
 
 def _outcome(poll: Call) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from contract_tests.runtime.calls import MODEL, REPORTS
 from contract_tests.runtime.monitors import Finding, broken, kept, monitor
-from contract_tests.runtime.rules._common import WIRE, late, same_life, span
+from contract_tests.runtime.rules._common import WIRE, lapsed, late, renewals, same_life, span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,12 +34,14 @@ def _drain(history: History, term: float, ended: float | None) -> tuple[float, b
 
 
 def _held(history: History, term: float) -> list[Hold]:
-    """What a process held when it was told to end."""
+    """What a process held when it was told to end; not what it had lost, or let lapse, by then."""
     return [
         hold
         for hold in history.holds
         if hold.known is not None and hold.known <= term - WIRE and same_life(history, hold.begin, term)
         if hold.end is None or hold.end > term + WIRE
+        if max(call.sent for call in renewals(hold) if call.sent <= term) + history.facts.lock > term
+        if hold.next_lock is None or hold.next_lock.status != 200 or hold.next_lock.sent > term
     ]
 
 
@@ -125,7 +127,7 @@ def leaves_nothing(history: History) -> Iterator[Finding]:
             elif reports:
                 if any(call.heard for call in reports):
                     yield kept(reports[-1])
-            elif whole and hold.dropped is None:
+            elif whole and hold.dropped is None and lapsed(history, hold) is None:
                 actual = "no report until the process ended" if end == ended else f"no report in {span(end - term)}"
                 yield broken(ended if ended is not None and end == ended else term, wanted, actual)
 

@@ -18,6 +18,10 @@ WITHIN = 10.0
 """Seconds in which a report is tried at least twice more (RT-RES-86)."""
 
 
+BARREN = 5.0
+"""Seconds without any further try after which there is none to come, where the job's time ends before ``WITHIN``."""
+
+
 @dataclass(frozen=True, slots=True)
 class Series:
     """A report that failed (lost, or 5xx), and the reports after it until one was answered."""
@@ -28,17 +32,19 @@ class Series:
     """Within the time, up to the first with another answer, which is among them."""
     complete: bool
     """Whether all the time was seen, and nothing but the Runtime kept it from trying."""
+    barren: bool
+    """Whether nothing was tried, though nothing but the Runtime kept it from that for a good while."""
 
     @property
     def answered(self) -> bool:
         """Whether an answer other than 5xx came."""
-        return any(not call.failed for call in self.next)
+        return any(not _unanswered(call) for call in self.next)
 
 
 def series(history: History) -> Iterator[Series]:
     """Each hold's first report that failed, where the Runtime still had to report."""
     for hold in history.holds:
-        failed = next((call for call in hold.reports if call.failed), None)
+        failed = next((call for call in hold.reports if _unanswered(call)), None)
         if failed is None or stopped_before(history, hold, failed.sent):
             continue
         tries: list[Call] = []
@@ -49,18 +55,28 @@ def series(history: History) -> Iterator[Series]:
                 continue
             tries.append(call)
             busy += max(0.0, call.ended - call.sent)  # while a try waits for its answer none is missing
-            if not call.failed:
+            if not _unanswered(call):
                 break
-        yield Series(hold, failed, tuple(tries), _free(history, hold, failed.ended, end + busy))
+        limit = float("inf") if hold.limit is None else hold.begin + hold.limit
+        complete = end + busy < limit and _free(history, hold, failed.ended, end + busy)
+        until = min(end, limit)
+        barren = not tries and until - failed.ended >= BARREN and _free(history, hold, failed.ended, until)
+        yield Series(hold, failed, tuple(tries), complete, barren)
+
+
+def _unanswered(call: Call) -> bool:
+    """Whether a report was not answered, or with 5xx; the head of a success says enough to some, so that it is none."""
+    began = (call.fault or {}).get("got") == "part" and 200 <= call.status < 300
+    return call.failed and not began
 
 
 def _free(history: History, hold: Hold, begin: float, end: float) -> bool:
+    """Whether nothing but the Runtime kept it from trying in all that time; where it broke down it was that, too."""
     if crashed(history, begin, end) is not None:
         return True
-    over = hold.limit is not None and hold.begin + hold.limit <= end
-    if hold.next_lock is not None and begin < hold.next_lock.sent <= end and not over:
+    if hold.next_lock is not None and begin < hold.next_lock.sent <= end:
         end = hold.next_lock.sent
-    if history.end < end or history.interrupted(begin, end) or over:
+    if history.end < end or history.interrupted(begin, end):
         return False
     return not stopped_before(history, hold, end) and not unheard(history, hold, end)
 
@@ -74,7 +90,7 @@ def again(history: History, operation: str, names: tuple[str, ...]) -> Iterator[
         values = {name: item.first.get(name) for name in names}
         expected = f"the same report again after {_answer(item.first)}: {_listed(values)}"
         if after is None:
-            if item.complete:
+            if item.complete or item.barren:
                 yield broken(item.first, expected, f"no further report of {item.hold.job} within {WITHIN:g} s")
         elif stopped_before(history, item.hold, after.sent) or after.cut:
             continue

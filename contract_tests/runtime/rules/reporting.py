@@ -113,6 +113,30 @@ def missing(history: History, hold: Hold, since: float, within: float, *, after:
     return due
 
 
+def overdue(history: History, hold: Hold) -> float | None:
+    """When it is certain that a hold's report did not come in the job's time; None: it did, or need not, or is unknown.
+
+    Certain is it a second and 5 % after the limit, or as soon as the API says after the limit that the lock is gone:
+    who counts from sending the lock reports before the API finds the time over, and before it hears of that.
+    """
+    if hold.limit is None or hold.known is None:
+        return None
+    over, report = hold.begin + hold.limit, hold.reports[0] if hold.reports else None
+    due, gone = over + 0.05 * hold.limit + 1, hold.dropped
+    told = gone is not None and over + BEYOND <= gone.ended < due and gone.operation != "submitInvocationLogs"
+    at = gone.ended if gone is not None and told else due
+    if (report is not None and report.sent <= (gone.sent if gone is not None and told else due)) or history.end < at:
+        return None
+    if history.interrupted(hold.begin, at) or (hold.next_lock is not None and hold.next_lock.sent < over):
+        return None
+    until = min(over + BEYOND, at) - 1e-6
+    return None if stopped_before(history, hold, until) or unheard(history, hold, until) else at
+
+
+BEYOND = 0.15
+"""Seconds after a job's time in which its report may cross with the API's word that the lock is gone."""
+
+
 def first(history: History, hold: Hold) -> Call | None:
     """The first report of a hold, where it tells what came of the work: nothing else had decided before."""
     if not hold.reports:

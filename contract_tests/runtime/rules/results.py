@@ -10,7 +10,7 @@ from contract_tests.runtime.history import jobs_listed
 from contract_tests.runtime.monitors import Finding, broken, kept, monitor
 from contract_tests.runtime.rules.model_outcomes import NOTHING_TO_USE, outcome
 from contract_tests.runtime.rules.repeats import WITHIN, again, series
-from contract_tests.runtime.rules.reporting import GRACE, fails_as, missing, said, soon, stopped_before
+from contract_tests.runtime.rules.reporting import GRACE, code_of, fails_as, missing, said, soon, stopped_before
 from contract_tests.runtime.rules.wire_shapes import (
     carries,
     endpoint,
@@ -202,9 +202,10 @@ def hash_tells_apart(history: History) -> Iterator[Finding]:
 
 
 def _after(history: History, call: Call) -> list[Call]:
-    """Reports on the call's job after its answer was known."""
+    """Reports on the call's job after its answer; not the failure of a cancelled job that crosses with it."""
     reports = history.of("submitResult", "failJob")
-    return [later for later in reports if later.job == call.job and later.sent > call.ended + GRACE]
+    later = [report for report in reports if report.job == call.job and report.sent > call.ended]
+    return [report for report in later if code_of(report) != "JOB_CANCELLED" or report.sent > call.ended + GRACE]
 
 
 @monitor("RT-RES-83")
@@ -246,7 +247,7 @@ def tried_twice_more(history: History) -> Iterator[Finding]:
     for item in series(history):
         if item.answered or len(item.next) >= 2:
             yield kept(item.first)
-        elif item.complete:
+        elif item.complete or item.barren:
             expected = f"two further tries within {WITHIN:g} s after {said(item.first)} got no answer or 5xx"
             yield broken(item.first, expected, f"{len(item.next)} further")
 

@@ -28,11 +28,9 @@ from contract_tests.runtime.rules.model_outcomes import (
 from contract_tests.runtime.rules.reporting import (
     RETRYABLE,
     code_of,
-    crashed,
     fails_as,
+    overdue,
     said,
-    stopped_before,
-    unheard,
 )
 
 if TYPE_CHECKING:
@@ -195,13 +193,19 @@ def no_completion(history: History) -> Iterator[Finding]:
 @monitor("RT-RETRY-64")
 def never_answered(history: History) -> Iterator[Finding]:
     """A model that never answers is reported as MODEL_TIMEOUT or JOB_TIMEOUT."""
+    expected = "fail MODEL_TIMEOUT or JOB_TIMEOUT after a model call that got no answer"
     for item in told(history):
         if item.kind != TIMEOUT or "hang" not in causes(item.last) or item.result:
             continue
         if item.fits(TIMEOUT):
             yield kept(item.report)
         elif not stale(item):
-            yield broken(item.report, f"fail MODEL_TIMEOUT or JOB_TIMEOUT after {item.after}", said(item.report))
+            yield broken(item.report, expected, said(item.report))
+    for hold in history.holds:
+        last = hold.model_calls[-1] if hold.model_calls and not hold.reports else None
+        due = overdue(history, hold) if last is not None and last.lost and "hang" in causes(last) else None
+        if due is not None:
+            yield broken(due, expected, f"no report of {hold.job} in the job's {hold.limit:g} s")
 
 
 @monitor("RT-RETRY-65")
@@ -229,36 +233,23 @@ def time_limit(history: History) -> Iterator[Finding]:
     for hold in history.holds:
         if hold.limit is None or not hold.of(MODEL):
             continue
-        limit = hold.begin + hold.limit
-        late = limit + 1 + 0.05 * hold.limit
+        within = f"the job's {hold.limit:g} s from sending the lock"
+        late = hold.begin + 1.05 * hold.limit + BEGUN
         over = [call for call in hold.model_calls if call.sent > late]
         if over and not history.interrupted(hold.begin, over[0].sent):
-            yield broken(
-                over[0], f"no model call after the job's {hold.limit:g} s", _since(hold, over[0], "a model call")
-            )
+            yield broken(over[0], f"no model call after {within}", _since(hold, over[0], "a model call"))
+        due = overdue(history, hold)
         report = hold.reports[0] if hold.reports else None
-        if report is not None and report.sent <= late:
-            if report.sent >= hold.begin + 0.6 * hold.limit:
-                yield kept(report)
-        elif _silent(history, hold, hold.limit):
+        if due is not None:
             actual = _since(hold, report, said(report)) if report else f"no report of {hold.job} by then"
-            yield broken(report or late, f"a report within the job's {hold.limit:g} s from sending the lock", actual)
+            yield broken(report or due, f"a report within {within}", actual)
+        elif report is not None and report.sent >= hold.begin + 0.6 * hold.limit:
+            yield kept(report)
 
 
 def _since(hold: Hold, call: Call, what: str) -> str:
     return f"{what} {call.sent - hold.begin:.1f} s after sending the lock"
 
 
-def _silent(history: History, hold: Hold, limit: float) -> bool:
-    """Whether nothing but the Runtime itself kept a report from coming in the job's time.
-
-    When the API finds the time over it answers that the lock is not held: that comes a little after the limit, and
-    does not excuse the silence before it.
-    """
-    over = hold.begin + 1.05 * limit
-    late = over + 1
-    if crashed(history, hold.begin, late) is not None or history.interrupted(hold.begin, late) or history.end < late:
-        return False
-    if hold.next_lock is not None and hold.next_lock.sent < over:
-        return False
-    return not stopped_before(history, hold, over) and not unheard(history, hold, over) and hold.known is not None
+BEGUN = 0.1
+"""Seconds, with 5 % of the job's time, in which a model call may still be on its way when that is over."""

@@ -99,14 +99,17 @@ async def no_key_anywhere(stage: Stage) -> None:
 
 
 def _own_key(timing: Timing) -> dict[str, Any]:
-    # The world's platform key is the Runtime's own, which the answer leaves out.
-    faults = [plan(patch(remove("/apiKey")), "resolveCredential", "job-silent")]
+    # The world's platform key is the Runtime's own, which the answer leaves out, or has another one instead of.
+    faults = [
+        plan(patch(remove("/apiKey")), "resolveCredential", "job-silent", answers=[200]),
+        plan(patch(put("/apiKey", "sk-scenario-another-5d20")), "resolveCredential", "job-told", answers=[200]),
+    ]
     return {"data": data(timing, job("job-silent"), job("job-told")), "faults": faults}
 
 
 @scenario(world=_own_key, own_key=True, by_hand=False, rules=("RT-CRED-11", "RT-CRED-76", "RT-CRED-78"))
 async def own_key(stage: Stage) -> None:
-    """The Runtime has a platform key of its own; the API answers without one, and with one."""
+    """The Runtime has a platform key of its own; the API answers without one, and with another one."""
     await all_done(stage, "job-silent", "job-told")
 
 
