@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from conformance.examples.python_runtime import reports, run
 from conformance.examples.python_runtime.failures import JobFailed
@@ -336,9 +336,3 @@ class FailsAfterCancelledResult(Fault):
         def verdict(self, answer: Answer) -> Verdict:
             """Not settled by that."""
             return Verdict.REFUSED if answer.code == "JOB_CANCELLED" else super().verdict(answer)
-
-        async def result(self, body: dict[str, Any]) -> Verdict:
-            """Thinks about it first."""
-            verdict = await super().result(body)
-            await asyncio.sleep(0.4)
-            return verdict

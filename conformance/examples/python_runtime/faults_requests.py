@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import os
 from typing import TYPE_CHECKING, Any
@@ -36,7 +37,7 @@ class TokenInQuery(Fault):
 
 
 class TokenInBody(Fault):
-    """The service token is repeated in the body of a failure, percent-encoded."""
+    """The service token is repeated in the body of a failure, in base64."""
 
     name, rules = "token-in-body", ("RT-AUTH-63",)
     needs = "a job that fails"
@@ -45,8 +46,8 @@ class TokenInBody(Fault):
         """Adds it."""
 
         async def fail(self, job: Job, body: Any, patience: float) -> Answer:
-            """Every character as its code."""
-            secret = "".join(f"%{byte:02X}" for byte in self.config.token.encode())
+            """As others write it."""
+            secret = base64.b64encode(self.config.token.encode()).decode()
             return await super().fail(job, {**body, "rawError": f"sent with {secret}"}, patience)
 
 
