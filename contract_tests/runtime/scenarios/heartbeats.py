@@ -92,10 +92,10 @@ async def _beyond_the_lock(stage: Stage) -> None:
 
 def _one_after_the_other(timing: Timing) -> dict[str, Any]:
     jobs = [job(f"job-{number}", timeoutSeconds=locks(timing, 6)) for number in range(4)]
-    return {"data": data(timing, *jobs), "model": [script(None, good(timing.lock * 0.4))]}
+    return {"data": data(timing, *jobs), "model": [script(None, good(timing.lock * 0.5))]}
 
 
 @scenario(slow=True, world=_one_after_the_other, model_timeout=2, rules=("RT-HB-10", "RT-HB-64", "RT-SCHED-64"))
 async def many_at_once(stage: Stage) -> None:
     """Four jobs wait, whose model calls take longer than a lock lasts when they are made one after the other."""
-    await all_done(stage, *(f"job-{number}" for number in range(4)), each=stage.timing.lock * 0.5)
+    await all_done(stage, *(f"job-{number}" for number in range(4)), each=stage.timing.lock * 0.6)
