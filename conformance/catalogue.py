@@ -52,6 +52,17 @@ def monitors_by_rule() -> dict[str, str]:
     return {rule: f"runtime:{monitor.name}" for rule, monitor in monitors().items()}
 
 
+def runtime_faults_by_rule() -> dict[str, list[str]]:
+    """The faults of the example Runtime that name each rule."""
+    from conformance.examples.python_runtime.faults import listed
+
+    found: dict[str, list[str]] = {}
+    for fault in listed():
+        for rule in fault["rules"]:
+            found.setdefault(rule, []).append(f"runtime:{fault['name']}")
+    return found
+
+
 def _ids(node: ast.AsyncFunctionDef) -> list[str]:
     texts = [
         item.value

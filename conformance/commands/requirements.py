@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 import openapi
-from conformance.catalogue import checks_by_rule, monitors_by_rule
+from conformance.catalogue import checks_by_rule, monitors_by_rule, runtime_faults_by_rule
 from conformance.systems import SYSTEMS
 from mock_server.mutants import registry
 
@@ -29,12 +29,12 @@ def requirements(only: tuple[str, ...], format_: str) -> None:
 def table(only: tuple[str, ...] = ()) -> list[dict[str, Any]]:
     """One row a rule."""
     covering, watching = checks_by_rule(), monitors_by_rule()
-    faults = registry().values()
+    faults, clients_faults = registry().values(), runtime_faults_by_rule()
     rows = []
     for rule in (rule for system in SYSTEMS for rule in system.contract.register.select(only)):
         checks = [check.id for check in covering.get(rule.id, [])]
         checks += [watching[rule.id]] if rule.id in watching else []
-        mutants = [fault.id for fault in faults if rule.id in fault.rules]
+        mutants = [fault.id for fault in faults if rule.id in fault.rules] + clients_faults.get(rule.id, [])
         rows.append(
             {
                 "id": rule.id,
@@ -59,8 +59,6 @@ def _note(rule: openapi.Requirement, checks: list[str], mutants: list[str]) -> s
         return f"not observable: {rule.not_observable}"
     if not checks:
         return "bound to client" if rule.id.startswith("HUB-") and rule.bound == "client" else "no check yet"
-    if rule.bound == "client":
-        return ""
     return "" if mutants else "unproven: no seeded fault names it"
 
 

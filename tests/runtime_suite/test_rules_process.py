@@ -8,7 +8,7 @@ import pytest
 
 from tests.runtime_suite.tape import BASE, ZERO, Tape
 
-SHAPES = tuple(f"RT-HEALTH-{rule}" for rule in ("02", "03", "04", "05", "06", "07", "08", "09", "10", "56"))
+SHAPES = tuple(f"RT-HEALTH-{rule}" for rule in ("02", "03", "04", "05", "06", "07", "08", "09", "10"))
 ALL = (*SHAPES, "RT-HEALTH-51", "RT-HEALTH-52", "RT-HEALTH-53", "RT-HEALTH-54", "RT-TIME-05")
 
 

@@ -12,7 +12,8 @@ from conformance.examples.python_runtime.faulty import Fault
 if TYPE_CHECKING:
     from conformance.examples.python_runtime.config import Config
     from conformance.examples.python_runtime.failures import Failure
-    from conformance.examples.python_runtime.model import Completion
+    from conformance.examples.python_runtime.inputs import Credential
+    from conformance.examples.python_runtime.model import Completion, Messages
     from conformance.examples.python_runtime.outputs import Output
 
 _PATIENT = 1e6
@@ -311,3 +312,27 @@ class RepeatsBeyondTime(Fault):
         def time_left(self) -> float:
             """For ever."""
             return _PATIENT
+
+
+class ReportsFirstFailure(Fault):
+    """It repeats a model call that failed, and when all fail reports how the first one did."""
+
+    name, rules = "reports-first-failure", ("RT-RETRY-66",)
+    needs = "a model that fails a job's calls in different ways"
+
+    def configured(self, config: Config) -> Config:
+        """Two calls."""
+        return replace(config, model_tries=2)
+
+    class Run(run.Run):
+        """Remembers what it should not."""
+
+        async def complete(self, credential: Credential, messages: Messages) -> Completion:
+            """Twice, and then as it was at first."""
+            first: JobFailed | None = None
+            for number in range(self.config.model_tries):
+                try:
+                    return await self.runtime.model.call(self.hold, credential, messages, number)
+                except JobFailed as failed:
+                    first = first or failed
+            raise first or AssertionError

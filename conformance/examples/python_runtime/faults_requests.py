@@ -261,3 +261,37 @@ _PROPERTIES = {
     *("timeoutSeconds", "params", "id", "jobType", "targetType", "targetId", "priority", "snapshotId"),
     *("promptVersion", "outputSchemaVersion"),
 }
+
+
+class GuessesJobs(Fault):
+    """After each poll it asks for the lock of a job that no poll listed."""
+
+    name, rules = "guesses-jobs", ("RT-AUTH-09",)
+    needs = "a poll"
+
+    class Worker(worker.Worker):
+        """Does not wait to be told."""
+
+        async def poll(self) -> list[Job] | None:
+            """And one more."""
+            found = await super().poll()
+            with contextlib.suppress(Lost):
+                await self.runtime.api.call("POST", "/jobs/job-of-yesterday/lock", self.runtime.api.signed())
+            return found
+
+
+class RepeatsFinalAnswers(Fault):
+    """What was answered with a code that is not retryable is asked again, once."""
+
+    name, rules = "repeats-final-answers", ("RT-ERR-16",)
+    needs = "a snapshot or a credential answered 404 or 422"
+
+    class Api(api.Api):
+        """Hopes for another answer."""
+
+        async def call(self, method: str, path: str, body: Any = None, patience: float = api.PATIENCE) -> Answer:
+            """Once more."""
+            answer = await super().call(method, path, body, patience)
+            if answer.status in (404, 422) and path.endswith(("/snapshot", "/resolve")):
+                answer = await super().call(method, path, body, patience)
+            return answer

@@ -302,10 +302,3 @@ def _waited(history: History) -> list[Probe]:
         if ends and probe.seconds >= _TRUE and probe.ended - _TRUE <= max(ends) <= probe.ended + _TRUE / 10:
             found.append(probe)
     return found if len(found) > 1 else []
-
-
-@monitor("RT-HEALTH-56")
-def on_loopback(history: History) -> Iterator[Finding]:
-    """Health is served on 127.0.0.1, where it is asked."""
-    for probe, _ in _answers(history):
-        yield kept(probe.at)

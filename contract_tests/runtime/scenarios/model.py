@@ -166,14 +166,16 @@ def _recovers(timing: Timing) -> dict[str, Any]:
         "job-reset": broken("reset"),
         "job-cut": broken("close", "mid-body"),
     }
-    jobs = data(timing, *map(job, first), job("job-uncounted"), job("job-slow"))
+    mixed = job("job-mixed", maxRetryCount=0)
+    jobs = data(timing, *map(job, first), job("job-uncounted"), job("job-slow"), mixed)
     scripts = [script(id_, outcome, good()) for id_, outcome in first.items()]
+    scripts.append(script("job-mixed", refusal(503), refusal(401)))
     slow = good(min(timing.lock * 0.4, 4))
     return {"data": jobs, "model": [*scripts, script("job-uncounted", good(usage=False)), script("job-slow", slow)]}
 
 
 @scenario(world=_recovers, rules=("RT-RETRY-66", "RT-RES-80", "RT-RES-09", "RT-RES-10", *_LOGS))
 async def recovers(stage: Stage) -> None:
-    """The model fails the first call of four jobs, counts no tokens for a fifth, takes its time for a sixth."""
-    names = ("job-503", "job-429", "job-reset", "job-cut", "job-uncounted", "job-slow")
+    """The model fails the first calls of five jobs, counts no tokens for one, and takes its time for another."""
+    names = ("job-503", "job-429", "job-reset", "job-cut", "job-uncounted", "job-slow", "job-mixed")
     await all_done(stage, *names, each=3)
