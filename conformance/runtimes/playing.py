@@ -63,7 +63,7 @@ class Pace:
     """Runtimes that start at the same time: the next one starts when one of them polled, or 10 s passed."""
     start: float = 60.0
     """For the first poll of a Runtime that was started, or attached."""
-    grace: float = 31.0
+    grace: float = 34.0
     """For the exit after SIGTERM (RT-HEALTH-64), before it is killed."""
     bound: float | None = None
     """For a play. By default a minute, eight locks and six time limits."""

@@ -27,6 +27,7 @@ LOOK = 0.2
 READ = 2.0
 """Seconds between two readings of the journal while nobody does."""
 _GRACE = 2.0
+_PAUSE, _SILENT = 2.0, 13.0
 
 
 class StageError(RuntimeError):
@@ -237,6 +238,7 @@ class LiveStage:
         """
         try:
             if self.process is not None and self.process.status is None:
+                await self._hear_out()
                 if self._stopped:
                     await self.signal("CONT")
                 if self.termed is None:
@@ -249,6 +251,17 @@ class LiveStage:
         finally:
             self.abandon()
         await self._settle()
+
+    async def _hear_out(self) -> None:
+        """Where polls stopped, wait until that can be told from a pause, or one comes: the next may take 10 s."""
+        pause = max(_PAUSE, 5 * self.timing.poll_interval)
+        while self.termed is None and self.process is not None and self.process.status is None and not self._stopped:
+            history = await self.history()
+            last = max((call.ended for call in history.calls), default=0.0)
+            silent = time.time() - self.recording.zero - last
+            if not history.polls or silent < pause or silent > _SILENT:
+                return
+            await asyncio.sleep(LOOK)
 
     def abandon(self) -> None:
         """End everything without waiting."""

@@ -228,6 +228,8 @@ def test_a_process_that_does_not_end_is_told() -> None:
     late = Tape().event("signal", signal="TERM", at=3).event("exited", at=45, status=0)
     assert late.failing("process") == {"RT-HEALTH-64"}
     assert Tape().event("signal", signal="TERM", at=3).poll(at=20).status("RT-HEALTH-64") == "untested"
+    killed = Tape().event("signal", signal="TERM", at=3).event("signal", signal="KILL", at=34.0)
+    assert killed.event("exited", at=34.1, status=-9).status("RT-HEALTH-64") == "failed"
     killed = Tape().event("signal", signal="TERM", at=3).event("signal", signal="KILL", at=10)
     assert killed.event("exited", at=10.1, status=-9).status("RT-HEALTH-64") == "untested"
     assert (

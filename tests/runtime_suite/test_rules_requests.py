@@ -275,5 +275,9 @@ def test_an_unknown_property_does_not_fail_the_job() -> None:
     dropped = Tape().poll("job-1").lock("job-1", grant={"hint": 1}).poll(at=100)
     assert dropped.failing(*AREAS) == {"RT-ERR-85"}
     assert Tape().poll("job-1").lock("job-1", grant={"hint": 1}).poll().status("RT-ERR-85") == "untested"
+    unread = Tape()
+    for _ in range(20):
+        unread.poll(Tape.entry("job-1", hint=1))
+    assert unread.failing(*AREAS, "polling") == {"RT-ERR-85"}
     good = Tape().poll("job-1").lock("job-1").snapshot("job-1", **odd).resolve("job-1").model("job-1").result("job-1")
     assert good.status("RT-ERR-85") == "passed"

@@ -9,6 +9,7 @@ from contract_tests.runtime.history import entries_of
 from contract_tests.runtime.monitors import Finding, broken, kept, monitor
 from contract_tests.runtime.rules._common import (
     GRACE,
+    JOB_TYPES,
     WIRE,
     ended_itself,
     flawless,
@@ -16,6 +17,7 @@ from contract_tests.runtime.rules._common import (
     idle_since,
     late,
     over,
+    passed_over,
     ran_until,
     same_life,
     silence,
@@ -161,6 +163,12 @@ def goes_on(history: History) -> Iterator[Finding]:
         what = strange(call)
         if what is None:
             continue
+        ignored = _ignored(history, call)
+        if ignored is not None:
+            since = span(ignored[1].sent - call.ended)
+            actual = f"{ignored[0]} was listed for {since}, and its lock was never asked for"
+            yield broken(ignored[1], f"a Runtime that goes on after {what}", actual)
+            continue
         hold = history.hold_of(call)
         following = next((c for c in history.calls if follows(c, call)), None)
         stopped = _stopped(history, call)
@@ -183,6 +191,16 @@ def goes_on(history: History) -> Iterator[Finding]:
                 continue
         if following is not None and same_life(history, call.sent, following.sent):
             yield kept(following)
+
+
+def _ignored(history: History, call: Call) -> tuple[str, Call] | None:
+    """A job that a poll listed and the idle Runtime never asked for, with the poll at which that was plain."""
+    for entry in entries_of(call) if call.operation == "pollJobs" else ():
+        if entry.get("jobType") in JOB_TYPES and entry["jobType"] in (call.get("supportedJobTypes") or ()):
+            at = passed_over(history, entry["id"], call.sent)
+            if at is not None:
+                return entry["id"], at
+    return None
 
 
 def strange(call: Call) -> str | None:

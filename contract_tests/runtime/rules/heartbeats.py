@@ -72,16 +72,23 @@ def _holds(history: History) -> list[Hold]:
     return [hold for hold in history.holds if hold.known is not None and readable(hold)]
 
 
-def _too_long(history: History, gaps: list[tuple[float, float]]) -> tuple[float, float] | None:
+def _too_long(history: History, hold: Hold, gaps: list[tuple[float, float]]) -> tuple[float, float] | None:
     """The first gap that reaches the lock's length.
 
-    One that is hardly longer counts only where the Runtime never heartbeats sooner: otherwise it was held up.
+    One that is hardly longer counts only where the Runtime never heartbeats sooner (otherwise it was held up), or where
+    the API said of itself that the lock had lapsed.
     """
     lock = history.facts.lock
     beats = [marks(hold, worked_until(history, hold))[1:] for hold in _holds(history)]
     sooner = any(b - a < 0.8 * lock for sent in beats for a, b in pairwise(sent))
+    lost = [call.sent for call in hold.calls if call.drops_work and call.fault is None]
+    reached = [(a, b) for a, b in gaps if b - a >= lock - WIRE]
     return next(
-        ((a, b) for a, b in gaps if b - a >= late(lock) or (b - a >= lock - WIRE and not sooner)),
+        (
+            (a, b)
+            for a, b in reached
+            if b - a >= late(lock) or not sooner or any(b - WIRE <= at <= b + GRACE for at in lost)
+        ),
         None,
     )
 
@@ -98,7 +105,7 @@ def keeps_the_lock(history: History) -> Iterator[Finding]:
         gaps = _gaps(history, hold)
         if not gaps or not _long(history, hold) or skew(history, hold) is not None:
             continue
-        gap = _too_long(history, gaps[:1])
+        gap = _too_long(history, hold, gaps[:1])
         if gap is None:
             yield kept(hold.lock)
         else:
@@ -113,7 +120,7 @@ def never_too_far_apart(history: History) -> Iterator[Finding]:
         gaps = _gaps(history, hold)
         if not gaps or not _long(history, hold) or skew(history, hold) is not None:
             continue
-        gap = _too_long(history, gaps)
+        gap = _too_long(history, hold, gaps)
         if gap is None:
             yield kept(hold.lock)
         else:
@@ -131,7 +138,7 @@ def by_durations(history: History) -> Iterator[Finding]:
         if off is None:
             continue
         wanted = f"spans measured as durations, though the lockUntil of {hold.job} was off by {span(off)}"
-        gap, paces = _too_long(history, _gaps(history, hold)), _intervals(history, hold)
+        gap, paces = _too_long(history, hold, _gaps(history, hold)), _intervals(history, hold)
         until = worked_until(history, hold)
         first = hold.reports[0] if hold.reports else None
         ended = [hold.end, hold.stop.ended if hold.stop else None]

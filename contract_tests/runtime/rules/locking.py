@@ -141,17 +141,17 @@ def goes_on_to_others(history: History) -> Iterator[Finding]:
             wanted = f"other jobs locked after 409 on the lock of {lock.job}"
             yield broken(blocked[0], wanted, f"{lock.job} once more, though {blocked[1]} was listed, too")
             continue
+        entries = (e for poll in history.polls if poll.sent > lock.ended for e in entries_of(poll))
+        others = dict.fromkeys(e["id"] for e in entries if e.get("jobType") in JOB_TYPES)
+        left = ((job, at) for job in others if (at := passed_over(history, job, lock.ended)) is not None)
+        job, at = next(left, (None, None))
+        if at is not None:
+            wanted = f"other jobs locked after 409 on the lock of {lock.job}"
+            yield broken(at, wanted, f"{job} was listed for {span(at.sent - lock.ended)} and never asked for")
+            continue
         following = next((c for c in history.of("lockJob") if c.job != lock.job and follows(c, lock)), None)
         if following is not None and same_life(history, lock.sent, following.sent):
             yield kept(following)
-            continue
-        others = [e["id"] for poll in history.polls if poll.sent > lock.ended for e in entries_of(poll)]
-        for job in dict.fromkeys(others):
-            at = passed_over(history, job, lock.ended)
-            if at is not None:
-                wanted = f"other jobs locked after 409 on the lock of {lock.job}"
-                yield broken(at, wanted, f"{job} was listed for {span(at.sent - lock.ended)} and never asked for")
-                break
 
 
 def _blocked(history: History, lock: Call) -> tuple[Call, str] | None:

@@ -110,6 +110,20 @@ def for_that_lock(history: History) -> Iterator[Finding]:
                 )
             else:
                 yield kept(call)
+    yield from _with_those_of_others(history)
+
+
+def _with_those_of_others(history: History) -> Iterator[Finding]:
+    """Jobs whose log tells of a model call that went well, of which none came with a credential of theirs."""
+    called = {call.job for call in history.of(MODEL)}
+    if not called - {None}:
+        return
+    for submission, entry in history.logs:
+        job = entry.get("jobId")
+        if entry.get("success") is True and job not in called and any(hold.job == job for hold in history.holds):
+            called.add(job)
+            expected = f"a model call with the credential that was resolved for {job}"
+            yield broken(submission, expected, f"a log of one for {job}, and calls for other jobs alone")
 
 
 def _done(hold: Hold) -> Call | None:

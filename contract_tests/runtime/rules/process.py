@@ -20,6 +20,8 @@ _HEARD = 0.5
 """A signal may take this long until it is acted upon."""
 _EXIT = 30.0
 """Within this a Runtime that was told to end ends (RT-HEALTH-64)."""
+_LATEST = _EXIT + 0.5
+"""No network stands between a process and who watches it."""
 FINAL = ("INVALID_SNAPSHOT", "INVALID_SCHEMA", "INVALID_CREDENTIAL", "JOB_CANCELLED")
 """Failures that are not retryable whenever they are found."""
 
@@ -28,8 +30,8 @@ def _drain(history: History, term: float, ended: float | None) -> tuple[float, b
     """Until when a process that was told to end is watched, and whether that is the whole of its time."""
     killed = next((at for at in history.signalled("KILL") if at >= term and (ended is None or at <= ended)), None)
     stood = any(term <= at <= (ended or history.end) for at in history.signalled("STOP"))
-    end = min(at for at in (ended, killed, history.end, term + late(_EXIT)) if at is not None)
-    whole = not stood and (end == term + late(_EXIT) or (end == ended and (killed is None or killed > end)))
+    end = min(at for at in (ended, killed, history.end, term + _LATEST) if at is not None)
+    whole = not stood and (end == term + _LATEST or (end == ended and (killed is None or killed > end)))
     return end, whole
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from contract_tests.runtime.scenarios_help import cut, data, delay, good, hang, job, locks, plan, script, status
-from contract_tests.runtime.scenarios_steps import START, TAIL, at_the_model, logged, reported
+from contract_tests.runtime.scenarios_steps import START, TAIL, all_done, at_the_model, logged, reported
 from contract_tests.runtime.stage import scenario
 
 if TYPE_CHECKING:
@@ -88,3 +88,14 @@ async def _beyond_the_lock(stage: Stage) -> None:
         return
     await stage.until(reported("job-long"), stage.timing.lock * LONG + 1, "a report in spite of the lapsed lock")
     await stage.until(logged("job-long"), TAIL, "the log of job-long")
+
+
+def _one_after_the_other(timing: Timing) -> dict[str, Any]:
+    jobs = [job(f"job-{number}", timeoutSeconds=locks(timing, 6)) for number in range(4)]
+    return {"data": data(timing, *jobs), "model": [script(None, good(timing.lock * 0.5))]}
+
+
+@scenario(slow=True, world=_one_after_the_other, model_timeout=2, rules=("RT-HB-10", "RT-HB-64", "RT-SCHED-64"))
+async def many_at_once(stage: Stage) -> None:
+    """Four jobs wait, whose model calls take longer than a lock lasts when they are made one after the other."""
+    await all_done(stage, *(f"job-{number}" for number in range(4)), each=stage.timing.lock * 0.6)

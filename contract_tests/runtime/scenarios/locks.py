@@ -56,8 +56,9 @@ def _refusing(timing: Timing) -> dict[str, Any]:
 
 @scenario(world=_refusing, rules=("RT-LOCK-14", "RT-LOCK-60", "RT-LOCK-61", "RT-ERR-16"))
 async def refused_locks(stage: Stage) -> None:
-    """The locks of four jobs are refused twice: 409, 500, 404 and 503; a fifth is free."""
+    """The locks of four jobs are refused twice: 409, 500, 404 and 503; a fifth is free, a sixth comes later."""
     await all_done(stage, "job-free", "job-taken", "job-broken", "job-hidden", "job-busy")
+    await all_done(stage, await stage.job())
 
 
 def _lost(timing: Timing) -> dict[str, Any]:
@@ -70,7 +71,7 @@ def _lost(timing: Timing) -> dict[str, Any]:
     return {"data": jobs, "faults": [plan(fault, "lockJob", id_, nth=[1]) for id_, fault in faults.items()]}
 
 
-@scenario(slow=True, world=_lost, rules=("RT-LOCK-62", "RT-LOCK-63", "RT-LOCK-14"))
+@scenario(slow=True, world=_lost, rules=("RT-LOCK-62", "RT-LOCK-60", "RT-LOCK-63", "RT-LOCK-14"))
 async def lost_answers(stage: Stage) -> None:
     """The locks of three jobs are granted, and the answers are lost; left alone, the jobs come back after a lock."""
     # A Runtime that leaves them gets each again, in its second attempt.
@@ -97,7 +98,7 @@ async def taken_over(stage: Stage) -> None:
     await next_job(stage)
 
 
-@scenario(world=_slow_model, model_timeout=2, rules=("RT-LOCK-63", "RT-HB-62", "RT-LOG-70"))
+@scenario(world=_slow_model, model_timeout=2, rules=("RT-SCHED-61", "RT-LOCK-63", "RT-HB-62", "RT-LOG-70"))
 async def offered_again(stage: Stage) -> None:
     """The lock lapses by the API's clock, and polls offer the job again while its first run goes on."""
     if not await at_the_model(stage, "job-taken"):

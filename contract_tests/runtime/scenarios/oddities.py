@@ -77,7 +77,7 @@ def _codes(timing: Timing) -> dict[str, Any]:
         plan(word, "resolveCredential", "job-422", answers=[422]),
         plan(status(409, "CONFLICT"), "lockJob", "job-409", nth=[1, 2]),
         plan(status(400, "BAD_REQUEST"), "submitResult", "job-400"),
-        plan(status(503, "SERVICE_UNAVAILABLE"), "submitResult", "job-503", nth=[1]),
+        plan(status(503, "LOOP_DETECTED"), "submitResult", "job-503", nth=[1]),
     ]
     jobs = [
         job("job-410", expiresAt=1, maxRetryCount=1),

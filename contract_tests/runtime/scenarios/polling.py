@@ -83,7 +83,7 @@ async def refused_polls(stage: Stage) -> None:
     await next_job(stage, within=TAIL)
 
 
-@scenario(world=lambda _: {"faults": [plan(cut("reset"))]}, rules=_POLLS_ON)
+@scenario(world=lambda _: {"faults": [plan(cut("reset"))]}, rules=(*_POLLS_ON, "RT-POLL-72"))
 async def api_comes_late(stage: Stage) -> None:
     """No request reaches the API at first: each connection is reset, until the API is there."""
     await stage.until(asked("pollJobs", times=3), START + TAIL, "three polls in vain")
