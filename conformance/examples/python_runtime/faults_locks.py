@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from conformance.examples.python_runtime import worker
@@ -13,6 +15,7 @@ from conformance.examples.python_runtime.jobs import now
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from conformance.examples.python_runtime.config import Config
     from conformance.examples.python_runtime.jobs import Hold, Job
 
 
@@ -134,6 +137,10 @@ class RefusalBlocks(Fault):
     name, rules = "refusal-blocks", ("RT-LOCK-61",)
     needs = "a lock answered 409, other jobs besides"
 
+    def configured(self, config: Config) -> Config:
+        """One lock after the other, so that it shows."""
+        return replace(config, slots=1)
+
     class Worker(worker.Worker):
         """Is offended."""
 
@@ -174,7 +181,7 @@ class LocksTwice(Fault):
 
 
 class CrashesOnRedelivery(Fault):
-    """A job listed again while it is worked on ends the polling."""
+    """A job listed again while it is worked on ends the process."""
 
     name, rules = "crashes-on-redelivery", ("RT-SCHED-61",)
     rows = ("CF-05",)
@@ -193,7 +200,7 @@ class CrashesOnRedelivery(Fault):
         def start(self, jobs: list[Job]) -> None:
             """Dies of it."""
             if any(job.id in self.holds for job in jobs):
-                raise RuntimeError("listed twice")
+                os._exit(70)
             super().start(jobs)
 
 

@@ -251,10 +251,6 @@ _KNOWN = (
     "PAYLOAD_TOO_LARGE",
     "UNSUPPORTED_MEDIA_TYPE",
     "JOB_CANCELLED",
-    "SERVICE_UNAVAILABLE",
-    "BAD_GATEWAY",
-    "GATEWAY_TIMEOUT",
-    "TOO_MANY_REQUESTS",
 )
 _PROPERTIES = {
     *("jobs", "jobId", "status", "lockUntil", "attemptNo", "apiKeyMode", "credentialId", "modelProvider", "modelName"),
