@@ -75,15 +75,17 @@ def _holds(history: History) -> list[Hold]:
 def _too_long(history: History, gaps: list[tuple[float, float]]) -> tuple[float, float] | None:
     """The first gap that reaches the lock's length.
 
-    One that is hardly longer counts only where the Runtime never heartbeats sooner: otherwise it was held up.
+    One that is hardly longer counts only where the Runtime never heartbeats sooner, or made other requests meanwhile:
+    otherwise it was held up.
     """
     lock = history.facts.lock
     beats = [marks(hold, worked_until(history, hold))[1:] for hold in _holds(history)]
     sooner = any(b - a < 0.8 * lock for sent in beats for a, b in pairwise(sent))
-    return next(
-        ((a, b) for a, b in gaps if b - a >= late(lock) or (b - a >= lock - WIRE and not sooner)),
-        None,
-    )
+    for a, b in gaps:
+        awake = sum(a + lock / 2 < call.sent < a + lock for call in history.calls)
+        if b - a >= late(lock) or (b - a >= lock - WIRE and (awake > 1 or not sooner)):
+            return a, b
+    return None
 
 
 def _long(history: History, hold: Hold) -> bool:
