@@ -10,6 +10,7 @@ from contract_tests.runtime.monitors import Finding, broken, kept, monitor
 from contract_tests.runtime.rules._common import (
     GRACE,
     JOB_TYPES,
+    STOPS,
     WIRE,
     ended_itself,
     flawless,
