@@ -73,6 +73,14 @@ def test_one_that_was_held_up_a_little_is_not() -> None:
     assert working(17, 32, 92.3, 107, 122, 137, 152, 167, 182).failing("heartbeats") == set()
 
 
+def test_who_makes_other_requests_is_not_held_up() -> None:
+    tape = Tape().poll("job-1", "job-2", at=1.0).lock("job-1", at=2.0).lock("job-2", at=2.0)
+    for at in range(12, 62, 10):
+        tape.heartbeat("job-1", at=at)
+    tape.result("job-1", at=62.0).snapshot("job-2", 409, "LOCK_NOT_HELD", at=62.2)
+    assert tape.failing("heartbeats") == {"RT-HB-10", "RT-HB-64"}
+
+
 def test_time_in_which_the_process_stood_still_does_not_count() -> None:
     tape = working(17).event("signal", signal="STOP", at=20.0).event("signal", signal="CONT", at=120.0)
     assert tape.status("RT-HB-64") == "passed"

@@ -223,6 +223,8 @@ def test_a_report_refused_with_an_unknown_code_is_judged_by_its_status() -> None
     assert held.result("job-1").status("RT-ERR-84") == "passed"
     never = Tape().poll("job-1").lock("job-1").result("job-1", 503, NEW).poll(at=30)
     assert never.status("RT-ERR-84") == "failed"
+    short = Tape(lock=3).poll("job-1").lock("job-1").result("job-1", 503, NEW).poll(at=6)
+    assert short.status("RT-ERR-84") == "failed"
     assert (
         Tape().poll("job-1").lock("job-1").result("job-1", 422, NEW).result("job-1", 422, NEW).status("RT-ERR-84")
         == "failed"

@@ -10,6 +10,7 @@ from contract_tests.runtime.monitors import Finding, broken, kept, monitor
 from contract_tests.runtime.rules._common import (
     GRACE,
     JOB_TYPES,
+    STOPS,
     WIRE,
     ended_itself,
     flawless,
@@ -19,6 +20,7 @@ from contract_tests.runtime.rules._common import (
     over,
     passed_over,
     ran_until,
+    renewals,
     same_life,
     silence,
     span,
@@ -124,11 +126,13 @@ def _report(history: History, hold: Hold, call: Call) -> Iterator[Finding]:
     again = next((c for c in hold.of(call.operation or "") if c.sent > call.sent), None)
     told = f"{call.status} {call.code} on {call.name}"
     if call.status >= 500:
-        deadline = call.ended + late(_SECONDS)
+        lapse = max(c.sent for c in renewals(hold) if c.sent <= call.sent) + history.facts.lock
+        deadline = min(call.ended + late(_SECONDS), lapse)
         if again is not None:
             yield kept(again)
-        elif ran_until(history, call.ended) >= deadline and call.sent + _SECONDS < hold.begin + history.facts.lock:
-            yield broken(call, f"the same report again within 10 s of {told}", "no further one")
+        elif hold.dropped is None and deadline - call.ended > STOPS and ran_until(history, call.ended) >= deadline:
+            wanted = f"the same report again within 10 s of {told}, while the lock holds"
+            yield broken(call, wanted, f"no further one in {span(deadline - call.ended)}")
     elif again is not None and again.sent >= call.ended and again.text == call.text:
         yield broken(again, f"no repetition after {told}", f"the same again after {span(again.sent - call.ended)}")
     elif watched(history, call.ended):
