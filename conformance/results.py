@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 STATUSES = ("passed", "failed", "waived", "skipped", "untested")
 NOT_RUN = "not run"
-NOT_ARISEN = "its situation did not arise"
 VERDICTS = {"conformant": 0, "non-conformant": 1, "inconclusive": 3}
 
 
@@ -144,18 +143,21 @@ def judge_rules(
     checks: Sequence[CheckResult],
     party: str = "server",
     not_run: Mapping[str, str] | None = None,
+    unseen: Mapping[str, str] | None = None,
 ) -> list[RuleResult]:
     """The status of each rule: failed if a check failed, else passed if one passed, else skipped, else untested.
 
     Rules bound to the other party and superseded ones are never judged. Never passed by default. ``not_run`` says for
-    rules whose checks exist but were left out or never reached why that is: they are skipped.
+    rules whose checks exist but were left out or never reached why that is: they are skipped. ``unseen`` says for rules
+    without any check of theirs why they are untested.
     """
     rules = list(rules)
     by_rule: dict[str, list[CheckResult]] = {}
     for check in _by_what_they_show(checks, {rule.id for rule in rules}):
         for id_ in check.requirements:
             by_rule.setdefault(id_, []).append(check)
-    return [_judge(rule, by_rule.get(rule.id, []), party, (not_run or {}).get(rule.id)) for rule in rules]
+    told = not_run or {}, unseen or {}
+    return [_judge(rule, by_rule.get(rule.id, []), party, *(texts.get(rule.id) for texts in told)) for rule in rules]
 
 
 def _by_what_they_show(checks: Iterable[CheckResult], asked: Collection[str]) -> Iterator[CheckResult]:
@@ -197,7 +199,9 @@ def unjudged(rules: Iterable[Requirement], checks: Iterable[CheckResult], level:
     return list(lost.values())
 
 
-def _judge(rule: Requirement, checks: list[CheckResult], party: str, not_run: str | None) -> RuleResult:
+def _judge(
+    rule: Requirement, checks: list[CheckResult], party: str, not_run: str | None, unseen: str | None
+) -> RuleResult:
     other = "client" if party == "server" else "server"
     if rule.superseded:
         return RuleResult(rule, "untested", f"superseded: {rule.superseded}", [])
@@ -215,4 +219,4 @@ def _judge(rule: Requirement, checks: list[CheckResult], party: str, not_run: st
         return RuleResult(rule, "untested", f"bound to {other}", [])
     if rule.not_observable:
         return RuleResult(rule, "untested", f"not observable: {rule.not_observable}", [])
-    return RuleResult(rule, "untested", "no check yet" if party == "server" else NOT_ARISEN, [])
+    return RuleResult(rule, "untested", unseen or "no check yet", [])

@@ -21,7 +21,7 @@ from conformance.report.json_report import to_json
 from conformance.results import Run, judge_rules
 from conformance.runner import stamp
 from conformance.runtimes.environment import Given, Template, TemplateError
-from conformance.runtimes.judged import judged
+from conformance.runtimes.judged import judged, unseen
 from conformance.runtimes.playing import Attached, Command, Pace, Played, play
 from conformance.runtimes.ports import free_port
 from conformance.runtimes.process import CannotStart
@@ -176,7 +176,7 @@ def _judge_recording(path: Path, rules: list[Requirement], options: dict[str, An
     except RecordingError as error:
         raise click.UsageError(f"--recording {path}: {error}") from None
     target = {"kind": "runtime", "recording": path.name}
-    results = judge_rules(rules, checks, "client")
+    results = judge_rules(rules, checks, "client", unseen=unseen())
     problems = list(dict.fromkeys(check.message or "" for check in checks if check.set_up_failed))
     seconds = round(time.time() - began, 3)
     run = Run(target, options["level"], options["seed"], stamp(began), seconds, results, problems, log=log)
@@ -217,7 +217,7 @@ class _Session:
         words = target.words if isinstance(target, Command) else ()
         log = _joined(self.played)
         checks = judged(log, [rule.id for rule in self.rules], words, self._again())
-        results = judge_rules(self.rules, checks, "client")
+        results = judge_rules(self.rules, checks, "client", unseen=unseen())
         problems = [*self.problems, *(problem for played in self.played for problem in _problems(played))]
         problems += [check.message or "" for check in checks if check.set_up_failed]
         shown = {"kind": "runtime", **({"command": " ".join(words)} if words else {"attached": True})}

@@ -6,7 +6,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from conformance.results import CheckResult
-from contract_tests.runtime.monitors import judge
+from contract_tests.runtime.monitors import judge, monitors
 from contract_tests.runtime.recorded import histories
 from contract_tests.runtime.timeline import timeline
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _AROUND = 12
 """Exchanges that are shown with a failure, at most."""
 _MOST_TOLD = 3
+_NOT_ARISEN = "its situation did not arise"
+_ELSEWHERE = {"RT-IDEM-04": "the API makes the key; its parts are judged by RT-RES-11, RT-RES-12 and RT-RES-80 to 82"}
 
 
 def judged(
@@ -37,6 +39,11 @@ def judged(
         for outcome in judge(history, wanted)
         if outcome.status != "untested"
     ]
+
+
+def unseen() -> dict[str, str]:
+    """Why a rule of Runtimes is untested, where none of its situations is in a recording."""
+    return {**_ELSEWHERE, **dict.fromkeys(monitors(), _NOT_ARISEN)}
 
 
 def _result(history: History, outcome: Outcome, command: Sequence[str], options: Sequence[str]) -> CheckResult:

@@ -266,3 +266,19 @@ def test_reports_after_the_settlement_are_told() -> None:
         told().result("job-1", 409, "JOB_CANCELLED", at=2.9).fail("job-1", "JOB_CANCELLED", retryable=False, status=409)
     )
     assert polite.failing("cancelling") == {"RT-CANCEL-72"}
+
+
+def test_what_a_poll_lists_is_locked_before_it_is_worked_on() -> None:
+    assert Tape().poll("job-1").whole("job-1").status("RT-POLL-02") == "passed"
+    at_once = Tape().poll("job-1").snapshot("job-1", 409, "LOCK_NOT_HELD")
+    assert at_once.status("RT-POLL-02") == "failed"
+    assert at_once.said("RT-POLL-02").broken[0].actual == "no lock had been asked for"
+    assert Tape().poll("job-1").status("RT-POLL-02") == "untested"
+
+
+def test_a_cancel_request_is_learnt_from_the_next_heartbeat() -> None:
+    told = Tape().lock("job-1").snapshot("job-1").resolve("job-1").heartbeat("job-1", cancel=True)
+    assert told.fail("job-1", "JOB_CANCELLED", retryable=False).status("RT-HB-09") == "passed"
+    deaf = Tape().lock("job-1").snapshot("job-1").resolve("job-1").heartbeat("job-1", cancel=True)
+    assert deaf.model("job-1", at=5).result("job-1", 409, "JOB_CANCELLED", at=9).status("RT-HB-09") == "failed"
+    assert Tape().lock("job-1").heartbeat("job-1").status("RT-HB-09") == "untested"

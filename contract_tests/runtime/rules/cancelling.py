@@ -123,3 +123,9 @@ def settled_without(history: History) -> Iterator[Finding]:
             elif watched(history, call.ended):
                 yield kept(call)
             break
+
+
+@monitor("RT-HB-09")
+def at_the_next_heartbeat(history: History) -> Iterator[Finding]:
+    """The cancel request that a heartbeat's answer carries is learnt from it: the work stops."""
+    yield from stops(history)

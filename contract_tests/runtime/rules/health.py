@@ -5,6 +5,7 @@ Where nobody serves it (it is optional) nothing is judged. It is asked at 127.0.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from contract_tests.runtime.calls import MODEL, REPORTS, WORK
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 _TRUE = 0.5
 """Within this activeJobs is true (RT-HEALTH-53)."""
+_IN_VAIN = 0.5
+"""A probe without any answer counts where a job ran for so long while it waited, and as long before and after."""
 _CLOCK = 1.5
 """So far may two readings of one clock be apart that stand for the same event."""
 _MILLISECONDS = (1e12, 1e14)
@@ -277,7 +280,8 @@ def while_jobs_run(history: History) -> Iterator[Finding]:
         actual = f"it came {span(waited[0].seconds)} later, when no job ran any more; so did {len(waited) - 1} more"
         yield broken(waited[0].at, "an answer of health while jobs run", actual)
     for probe in history.probes:
-        running = [hold for hold in _seen(history, probe) if _surely(history, hold, probe)]
+        asked = probe if probe.status is not None else replace(probe, seconds=min(probe.seconds, _IN_VAIN))
+        running = [hold for hold in _seen(history, probe) if _surely(history, hold, asked)]
         if not served or not running or not _alive(history, probe):
             continue
         if probe.status == 200:

@@ -213,3 +213,19 @@ def _still(history: History, hold: Hold, lock: Call) -> str | None:
         if lock.status != 200 and lock.heard and history.hold_of(call) is hold and call.operation in (*WORK, "failJob"):
             return f"it sent {call.operation} for its earlier lock {span(call.sent - lock.sent)} later"
     return None
+
+
+@monitor("RT-POLL-02")
+def a_poll_is_no_lock(history: History) -> Iterator[Finding]:
+    """A job that a poll listed is worked on only after its lock was asked for: a poll locks nothing."""
+    locked: dict[str, float] = {}
+    for call in history.calls:
+        if call.job is None:
+            continue
+        if call.operation == "lockJob":
+            locked.setdefault(call.job, call.sent)
+        elif call.operation in WORK and call.job not in locked:
+            wanted = f"a lock of {call.job} before {call.operation}: the poll that lists it does not lock it"
+            yield broken(call, wanted, "no lock had been asked for")
+        elif call.operation in WORK:
+            yield kept(call)

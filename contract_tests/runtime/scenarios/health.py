@@ -17,9 +17,9 @@ _SETTLED = 0.7
 
 @scenario(
     slow=True,
-    world=lambda _: {"model": [script(None, good(2))]},
+    world=lambda _: {"model": [script(None, good(2.6))]},
     model_timeout=2,
-    rules=(*(f"RT-HEALTH-{n:02}" for n in (*range(1, 11), 51, 52, 53, 54, 56)), "RT-TIME-05", "RT-POLL-02"),
+    rules=(*(f"RT-HEALTH-{n:02}" for n in (*range(1, 11), 51, 52, 53, 54)), "RT-TIME-05", "RT-POLL-02"),
 )
 async def idle_and_busy(stage: Stage) -> None:
     """Health is asked before the first job, during it and after it, and then with two jobs."""
