@@ -21,7 +21,7 @@ _AROUND = 12
 """Exchanges that are shown with a failure, at most."""
 _MOST_TOLD = 3
 _NOT_ARISEN = "its situation did not arise"
-_ELSEWHERE = {"RT-IDEM-04": "the API makes the key; its parts are judged by RT-RES-11, RT-RES-12 and RT-RES-80 to 82"}
+_ELSEWHERE = {"RT-IDEM-04": "judged elsewhere: the API makes the key, RT-RES-11, 12, 80 and 81 are about its parts"}
 
 
 def judged(

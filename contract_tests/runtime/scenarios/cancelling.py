@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from contract_tests.runtime.stage import Stage, Timing
 
 _RULES = ("RT-HB-09", "RT-CANCEL-05", "RT-CANCEL-70", "RT-CANCEL-71", "RT-LOG-70", "RT-LOG-72")
+_A_WHILE = 1.5
+"""Seconds in which a further report would come."""
 
 
 def _running(timing: Timing, *calls: Any) -> dict[str, Any]:
@@ -59,3 +61,4 @@ async def result_on_its_way(stage: Stage) -> None:
         await stage.wait(MOMENT)
         await revoke(stage)
     await stage.done("job-unwanted", within=stage.timing.lock + TAIL)
+    await stage.wait(_A_WHILE)
