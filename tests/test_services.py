@@ -42,7 +42,9 @@ PYTEST = (sys.executable, "-m", "pytest", "-q", "-s", "-rsfE", "--strict-markers
 
 def run(tmp_path, **environment):
     (tmp_path / "test_needs.py").write_text(TESTS)
-    given = {name: value for name, value in os.environ.items() if name != "CONTRACT_REQUIRE_ALL"}
+    given = {
+        name: value for name, value in os.environ.items() if name not in ("CONTRACT_REQUIRE_ALL", "CONTRACT_MAY_LACK")
+    }
     done = subprocess.run(
         [*PYTEST, str(tmp_path)],
         env={**given, "PYTHONPATH": str(Path(__file__).parent), **environment},
@@ -87,3 +89,11 @@ def test_a_section_that_is_not_there_fails():
         readme_blocks("No such title", language="sh", url="")
     with pytest.raises(AssertionError, match="shows no cobol"):
         readme_blocks("Moving time", language="cobol", url="")
+
+
+def test_what_ci_can_not_have_is_skipped_there_too_and_nothing_else(tmp_path):
+    status, out = run(tmp_path, CONTRACT_REQUIRE_ALL="1", CONTRACT_MAY_LACK="no-such-program,another-one")
+    assert status == 0
+    assert "3 skipped" in out
+    status, _ = run(tmp_path, CONTRACT_REQUIRE_ALL="1", CONTRACT_MAY_LACK="another-one")
+    assert status == 1

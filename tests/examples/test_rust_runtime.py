@@ -25,7 +25,7 @@ def target(tmp_path_factory):
     folder = tmp_path_factory.mktemp("rust")
     fetched = cargo(folder, "fetch")
     if fetched.returncode:
-        lack(f"the crates of the example ({fetched.stderr.strip().splitlines()[-1]})")
+        lack(f"crates of the example ({fetched.stderr.strip().splitlines()[-1]})")
     return folder
 
 
