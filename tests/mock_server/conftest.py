@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
+from fault_world import served
 from mock_world import World, start, stop
 
 from mock_server.calls import Exchange
@@ -50,3 +51,33 @@ def exchange() -> Callable[..., Exchange]:
         return Exchange(**{**given, **fields})
 
     return make
+
+
+@pytest.fixture
+def make(base_url, client):
+    """Makes worlds by their options, and drops them."""
+    made = []
+
+    def make(**options):
+        answer = client.post(f"{base_url}/__control__/worlds", json=options)
+        assert answer.status_code == 201, answer.text
+        made.append(answer.json())
+        return World(client, base_url, answer.json()["path"])
+
+    make.made = made
+    yield make
+    for world in made:
+        client.delete(f"{base_url}/__control__/worlds/{world['id']}")
+
+
+@pytest.fixture(scope="module", params=["uvloop, httptools", "asyncio, h11"])
+def server(request):
+    """A base URL for each kind of connection; the first is what `contract serve` serves."""
+    loop, protocol = request.param.split(", ")
+    if loop == "uvloop":
+        process, url = start("--clock", "manual")
+        yield url
+        assert stop(process) == ""
+        return
+    with served(protocol, loop) as url:
+        yield url

@@ -7,7 +7,7 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from fault_world import served, world_on
+from fault_world import world_on
 from hub_world import HubWorld
 from mock_world import SERVE, start, stop
 
@@ -17,18 +17,6 @@ from mock_server.fault_rules import SPOILING, PlanError
 from mock_server.worlds import fault_targets
 
 LOCKED = {"op": "replace", "path": "/status", "value": "running"}
-
-
-@pytest.fixture(scope="module", params=["uvloop, httptools", "asyncio, h11"])
-def server(request):
-    loop, protocol = request.param.split(", ")
-    if loop == "uvloop":
-        process, url = start("--clock", "manual")
-        yield url
-        assert stop(process) == ""
-        return
-    with served(protocol, loop) as url:
-        yield url
 
 
 @pytest.fixture

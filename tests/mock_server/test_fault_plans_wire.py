@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from fault_world import IMPATIENT, PATIENT, by_curl, by_http_client, by_httpx, eventually, served, world_on
-from mock_world import start, stop
+from fault_world import IMPATIENT, PATIENT, by_curl, by_http_client, by_httpx, eventually, world_on
 from services import needs
 
 LATE = 2.5 * IMPATIENT
@@ -62,19 +61,6 @@ CASES = {
         {"kind": "hang", "seconds": 0.05}, "RemoteProtocolError", "RemoteDisconnected", 52, handled=False
     ),
 }
-
-
-@pytest.fixture(scope="module", params=["uvloop, httptools", "asyncio, h11"])
-def server(request):
-    """A base URL for each kind of connection; the first is what `contract serve` serves."""
-    loop, protocol = request.param.split(", ")
-    if loop == "uvloop":
-        process, url = start("--clock", "manual")
-        yield url
-        assert stop(process) == ""
-        return
-    with served(protocol, loop) as url:
-        yield url
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import time
 import httpx
 import jsonschema_rs
 import pytest
-from fault_world import served
 from mock_world import start, stop
 from model_world import BODY, ModelWorld, world_on
 
@@ -24,19 +23,6 @@ JOB_TYPES = {
     "quiz_output_v1": "quiz_generation",
     "flashcard_output_v1": "flashcard_generation",
 }
-
-
-@pytest.fixture(scope="module", params=["uvloop, httptools", "asyncio, h11"])
-def server(request):
-    """A base URL for each kind of connection; the first is what `contract serve` serves."""
-    loop, protocol = request.param.split(", ")
-    if loop == "uvloop":
-        process, url = start("--clock", "manual")
-        yield url
-        assert stop(process) == ""
-        return
-    with served(protocol, loop) as url:
-        yield url
 
 
 @pytest.fixture

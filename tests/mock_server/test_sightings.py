@@ -21,23 +21,6 @@ JOBS = "/internal/runtime/jobs"
 
 
 @pytest.fixture
-def make(base_url, client):
-    """Makes worlds by their options."""
-    made = []
-
-    def make(**options):
-        answer = client.post(f"{base_url}/__control__/worlds", json=options)
-        assert answer.status_code == 201, answer.text
-        made.append(answer.json())
-        return World(client, base_url, answer.json()["path"])
-
-    make.made = made
-    yield make
-    for world in made:
-        client.delete(f"{base_url}/__control__/worlds/{world['id']}")
-
-
-@pytest.fixture
 def watched(make):
     """A world that asks for sightings, with a key of its own, a platform key and a canary."""
     return make(sightings=True, apiKey=TOKEN, platformKey=PLATFORM, search=[CANARY])

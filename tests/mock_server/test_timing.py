@@ -29,23 +29,6 @@ def lock_seconds(world):
     return seconds
 
 
-@pytest.fixture
-def make(base_url, client):
-    """Makes worlds by their options."""
-    made = []
-
-    def make(**options):
-        answer = client.post(f"{base_url}/__control__/worlds", json=options)
-        assert answer.status_code == 201, answer.text
-        made.append(answer.json())
-        return World(client, base_url, answer.json()["path"])
-
-    make.made = made
-    yield make
-    for world in made:
-        client.delete(f"{base_url}/__control__/worlds/{world['id']}")
-
-
 @pytest.mark.parametrize("seconds", [3, 0.25, 1.1, 7200])
 def test_locks_of_a_world_last_as_long_as_it_says(make, seconds):
     assert lock_seconds(make(timing={"lock": seconds})) == seconds

@@ -8,21 +8,6 @@ import pytest
 from mock_world import World
 
 
-@pytest.fixture
-def make(base_url, client):
-    made = []
-
-    def make(**options):
-        answer = client.post(f"{base_url}/__control__/worlds", json=options)
-        assert answer.status_code == 201, answer.text
-        made.append(answer.json()["id"])
-        return World(client, base_url, answer.json()["path"])
-
-    yield make
-    for id_ in made:
-        client.delete(f"{base_url}/__control__/worlds/{id_}")
-
-
 def test_rows_clock_and_journal_are_a_worlds_own(make):
     one, other = make(), make()
     job = one.state("job")["jobId"]
