@@ -44,6 +44,7 @@ async def broken_by(ground: Playground, fault: dict[str, Any], room: asyncio.Sem
         for scenario in scenarios_for(fault["rules"]):
             command = Command([*EXAMPLE, "--fault", fault["name"]])
             [played] = await ground.play([scenario], command, TIMING, Pace(start=15))
+            seen.update(dict.fromkeys(played.problems))  # told where the fault is missed
             for check in judged(played.log, monitors()):
                 if check.status == "failed":
                     seen.update(dict.fromkeys(check.requirements))

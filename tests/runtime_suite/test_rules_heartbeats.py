@@ -275,3 +275,11 @@ def test_a_job_that_is_given_up_is_told() -> None:
 def test_a_short_job_says_nothing_of_a_lock_until_in_the_future() -> None:
     assert working(until=10, **off_by(3600)).status("RT-HB-60") == "untested"
     assert working(until=10, **off_by(-3600)).status("RT-HB-60") == "passed"
+
+
+def test_a_failed_heartbeat_of_a_job_whose_result_is_then_settled_needs_no_other() -> None:
+    tape = Tape().lock("job-1").heartbeat("job-1").model("job-1").result("job-1", 409, "JOB_CANCELLED", at=3, took=2)
+    tape.heartbeat("job-1", 503, "INTERNAL_ERROR", at=4.9).poll(at=5.2).poll(at=90).poll(at=150)
+    assert tape.status("RT-HB-61") == "untested"
+    still = Tape().lock("job-1").heartbeat("job-1").heartbeat("job-1", 503, "INTERNAL_ERROR", at=4.9)
+    assert still.poll(at=5.2).poll(at=90).poll(at=150).status("RT-HB-61") == "failed"

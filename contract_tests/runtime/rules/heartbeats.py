@@ -181,7 +181,7 @@ def tries_again(history: History) -> Iterator[Finding]:
                 yield kept(again)
                 continue
             done = [c.sent for c in hold.reports if c.sent > call.sent]
-            done += [c.ended for c in (hold.dropped, hold.stop, hold.next_lock) if c is not None]
+            done += [c.ended for c in (hold.dropped, hold.stop, hold.next_lock, hold.settled) if c is not None]
             first = min(done, default=until)
             if first > lapse and ran_until(history, call.sent) >= min(first, until):
                 failed = "no answer" if call.lost else f"{call.status}"
