@@ -22,6 +22,7 @@ import uvicorn
 
 import openapi
 from mock_server import journal, recording
+from mock_server.builds import fault_targets
 from mock_server.control import Guard
 from mock_server.fault_plans import read_plans
 from mock_server.hub.accounts import tokens
@@ -35,7 +36,7 @@ from mock_server.server import Server
 from mock_server.state_set import known
 from mock_server.timing import read_timing
 from mock_server.wire import HTTP
-from mock_server.worlds import Options, Worlds, fault_targets
+from mock_server.worlds import Options, Worlds
 from openapi import SpecError
 
 if TYPE_CHECKING:

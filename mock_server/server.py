@@ -8,12 +8,13 @@ from urllib.parse import unquote
 import openapi
 from mock_server import fault_layer, pages
 from mock_server.app import EXCHANGE, Sender
+from mock_server.builds import build_hub, fault_targets
 from mock_server.calls import Answer, Exchange
 from mock_server.control import BASE_PATH, Control, Guard
 from mock_server.model import BASE_PATH as MODEL_PATH
 from mock_server.model import provider
 from mock_server.sightings import Raw
-from mock_server.worlds import PREFIX, build_hub, fault_targets
+from mock_server.worlds import PREFIX
 
 if TYPE_CHECKING:
     from mock_server.recording import Recorder

@@ -12,21 +12,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import openapi
-from mock_server import mutants
-from mock_server.app import Api
+from mock_server.builds import build, build_hub, key_header
 from mock_server.clock import LATEST, TOO_LATE, Clock, make_clock
-from mock_server.engine import Engine, Firings, Rows
-from mock_server.executor import Executor
+from mock_server.engine import Firings
 from mock_server.fault_plans import FaultPlans, Plan
-from mock_server.fault_targets import Targets
 from mock_server.hub.accounts import tokens
-from mock_server.hub.hub import Hub, HubBuild, HubOptions
+from mock_server.hub.hub import Hub, HubOptions
 from mock_server.journal import MAX_BYTES, MAX_ENTRIES, Journal
 from mock_server.leases import Lease
 from mock_server.model.memory import ModelMemory
 from mock_server.sightings import Sightings
 from mock_server.snapshots import Exists, Snapshots
-from mock_server.timing import Timing, shown, timed
+from mock_server.timing import Timing, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -45,8 +42,6 @@ TEST_HUB = HubOptions(tokens("zqa_live_test"))
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _TICK = 0.25
-_BUILDS = 512
-"""Builds that are kept for worlds to come, a megabyte each: more than there are seeded faults."""
 _REMEMBERED = 1000
 
 
@@ -81,75 +76,6 @@ class Options:
     """Whether requests are searched for secrets where they do not belong."""
 
 
-@dataclass(frozen=True)
-class Build:
-    """One build of the Runtime API, right or seeded with a fault: compiled once, shared by its worlds."""
-
-    contract: openapi.Contract
-    executor: Executor
-    rows: Rows
-    engine: type[Engine]
-    api: Api
-
-
-@functools.lru_cache(maxsize=_BUILDS)
-def build(mutant: str | None, timing: Timing = ()) -> Build:
-    """The reference, or the reference with one seeded fault, or with other numbers, or both.
-
-    Raises ``ValueError`` for an unknown fault.
-    """
-    parts = mutants.parts_of(mutant, timed(openapi.load("runtime-api"), timing))
-    contract = parts.contract
-    if contract.machine is None:
-        raise ValueError("the Runtime API has no state machine")
-    api = Api(
-        contract,
-        parts.runtime_api(contract).handlers(),
-        parts.errors(contract),
-        key=parts.key(_key_header(contract), contract.document["x-base-path"]),
-        validate_responses=mutant is None,
-        judge=parts.judge,
-        sender=parts.sender(),
-    )
-    return Build(contract, Executor(contract.machine), Rows(contract), parts.engine, api)
-
-
-@functools.cache
-def fault_targets() -> Targets:
-    """What fault plans aim at: the operations of both APIs."""
-    return Targets(openapi.load("runtime-api"), openapi.load("agent-hub"))
-
-
-@functools.cache
-def build_hub(mutant: str | None) -> HubBuild:
-    """The reference hub, or one with a seeded fault. Raises ``ValueError`` for an unknown fault."""
-    contract = openapi.load("agent-hub")
-    parts = mutants.parts_of(mutant, contract)
-    contract, check = parts.contract, parts.contract is contract
-    if contract.machine is None:
-        raise ValueError("the Agent Hub has no state machine")
-    executor = Executor(contract.machine)
-    shapes = parts.shapes(contract, executor, check=check)
-    schemas = contract.document["components"]["schemas"]
-    most = schemas["BatchSummary"]["properties"]["failures"]["maxItems"]
-    api = Api(
-        contract,
-        parts.api(contract, parts.submissions(contract)).handlers(),
-        parts.errors(contract),
-        key=parts.gate(contract.document["x-base-path"]),
-        validate_responses=check,
-        judge=parts.judge,
-        sender=parts.sender(),
-    )
-    summaries = parts.summaries(shapes, schemas["JobStatus"]["enum"], most)
-    return HubBuild(contract, executor, Rows(contract), api, shapes, summaries, parts)
-
-
-def _key_header(contract: openapi.Contract) -> str:
-    name: str = contract.document["components"]["securitySchemes"]["internalKey"]["name"]
-    return name
-
-
 class World:
     """One isolated universe."""
 
@@ -165,7 +91,7 @@ class World:
         self.redactor = self.build.contract.redactor([options.api_key, *model_keys, *hub_secrets, *options.search])
         self.sightings: Sightings | None = None
         if options.sightings:
-            header = _key_header(self.build.contract).lower().encode()
+            header = key_header(self.build.contract).lower().encode()
             self.sightings = Sightings(header, options.api_key, model_keys, options.search, self.redactor)
         self.api_key = options.api_key.encode()
         names = self.build.contract.secret_names
@@ -307,7 +233,7 @@ class Worlds:
         self._worlds = {DEFAULT: World(DEFAULT, options)}
         self._expired: dict[str, None] = {}
         self.listener: Listener | None = None
-        self.key_header = _key_header(openapi.load("runtime-api")).lower().encode()
+        self.key_header = key_header(openapi.load("runtime-api")).lower().encode()
         self.by_key: dict[bytes, World] = {}
         self.by_port: dict[int, World] = {}
         self.routed = False

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mock_server.builds import fault_targets
 from mock_server.calls import Answer, Refusal
 from mock_server.fault_plans import plans_of
 from mock_server.fault_rules import PlanError
-from mock_server.worlds import fault_targets
 
 if TYPE_CHECKING:
     from mock_server.calls import Call, Handler

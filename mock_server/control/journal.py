@@ -10,8 +10,8 @@ import orjson
 
 import openapi
 from mock_server import har
+from mock_server.builds import build_hub
 from mock_server.calls import Answer, Refusal, Violation
-from mock_server.worlds import build_hub
 from openapi.problems import nearest
 
 if TYPE_CHECKING:

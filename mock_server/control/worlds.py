@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from mock_server.builds import fault_targets
 from mock_server.calls import Answer, Refusal
 from mock_server.control.lookup import named, touched
 from mock_server.fault_plans import plans_of
@@ -15,7 +16,6 @@ from mock_server.seed_data import SeedData
 from mock_server.snapshots import Exists
 from mock_server.state_set import known
 from mock_server.timing import timing_of
-from mock_server.worlds import fault_targets
 
 if TYPE_CHECKING:
     from mock_server.calls import Call, Handler

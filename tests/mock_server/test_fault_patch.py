@@ -11,10 +11,10 @@ from fault_world import world_on
 from hub_world import HubWorld
 from mock_world import SERVE, start, stop
 
+from mock_server.builds import fault_targets
 from mock_server.fault_patches import patched
 from mock_server.fault_plans import plans_of, read_plans
 from mock_server.fault_rules import SPOILING, PlanError
-from mock_server.worlds import fault_targets
 
 LOCKED = {"op": "replace", "path": "/status", "value": "running"}
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from asgi import ask, request
 
-from mock_server import faults, mutants, worlds
+from mock_server import builds, faults, mutants
 from mock_server.app import KeyJudge, Sender
 from mock_server.control import Guard
 from mock_server.mutants import Mutant
@@ -60,12 +60,12 @@ SAMPLES = (
 @pytest.fixture
 def app(monkeypatch):
     monkeypatch.setattr(faults, "FAULTS", SAMPLES)
-    worlds.build.cache_clear()
+    builds.build.cache_clear()
     server = Server(Worlds(Options(api_key="test-internal-key", clock="manual")), Guard(None, None))
     for mutant in SAMPLES:
         assert ask(server, "POST", "/__control__/worlds", {"id": mutant.id, "mutant": mutant.id})[0] == 201
     yield server
-    worlds.build.cache_clear()
+    builds.build.cache_clear()
 
 
 def state(app, prefix, name, **params):
@@ -104,10 +104,10 @@ def test_a_mutant_has_its_own_fault_alone(app, mutant):
 
 def test_an_unknown_mutant_is_refused_with_the_nearest(app):
     with pytest.raises(ValueError, match="did you mean `handler`"):
-        mutants.parts_of("handlers", worlds.build(None).contract)
+        mutants.parts_of("handlers", builds.build(None).contract)
 
 
 def test_worlds_share_a_compiled_build(app):
-    assert worlds.build("key") is worlds.build("key")
+    assert builds.build("key") is builds.build("key")
     status, _, _ = asyncio.run(request(app, "GET", "/__control__/health"))
     assert status == 200

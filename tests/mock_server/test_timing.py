@@ -10,7 +10,7 @@ import pytest
 from mock_world import SERVE, World, start, stop
 
 import openapi
-from mock_server import worlds
+from mock_server import builds
 from mock_server.timing import read_timing, timed, timing_of
 
 STANDARD = 60
@@ -68,7 +68,7 @@ def test_a_timing_goes_together_with_a_seeded_fault(make):
 
 
 def test_builds_are_shared_by_worlds_of_the_same_timing():
-    assert worlds.build(None, timing_of({"lock": 3})) is worlds.build(None, timing_of({"lock": 3.0}))
+    assert builds.build(None, timing_of({"lock": 3})) is builds.build(None, timing_of({"lock": 3.0}))
     contract = openapi.load("runtime-api")
     assert timed(contract, ()) is contract
 
