@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from openapi import Requirement
 
 REPORTS = {"json": to_json}
+TIMING_KEYS = ("lock", "heartbeat", "timeout", "sweep", "backoff", "idempotency", "ping", "node-lost", "poll-interval")
+"""What ``--timing`` can say of some system."""
 _HOST = re.compile(r"(?!-)[A-Za-z0-9._-]{1,253}")
 
 
@@ -61,7 +63,7 @@ def _common(system: System | Client | None) -> list[Callable[..., Any]]:
             "--timing",
             cls=_TimingOption,
             system=system,
-            metavar="K=V,...",
+            metavar="K=V,...|FILE",
             help="The build's own timing, seconds; of a real build alone.",
         ),
         click.option(
@@ -187,12 +189,16 @@ def signing_secret(option: str, text: str | None) -> str | None:
 def timings(system: System | Client, text: str | None) -> dict[str, float | list[float]]:
     """``lock=3,timeout=6`` as numbers by the names of the system's timing, ``backoff=3/4/5`` as a list.
 
+    A text without ``=`` names a file with a ``key = value`` a line, in which keys of other systems may stand, too.
     Raises ``click.UsageError``.
     """
     kinds = _kinds(system)
     found: dict[str, float | list[float]] = {}
-    for item in filter(None, (part.strip() for part in (text or "").split(","))):
+    items = _timing_file(Path(text)) if text and "=" not in text else (text or "").split(",")
+    for item in filter(None, (part.strip() for part in items)):
         name, _, value = (part.strip() for part in item.partition("="))
+        if name not in kinds and name in TIMING_KEYS and "=" not in (text or ""):
+            continue
         if name not in kinds:
             raise click.UsageError(f"--timing {item}: write one of {', '.join(kinds)} and seconds above 0")
         many = kinds[name]
@@ -204,6 +210,16 @@ def timings(system: System | Client, text: str | None) -> dict[str, float | list
             raise click.UsageError(f"--timing {item}: {name} is there twice")
         found[field] = seconds if many else seconds[0]
     return found
+
+
+def _timing_file(path: Path) -> list[str]:
+    """The items of a file, a line each, without comments."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
+        raise click.UsageError(f"--timing {path}: {reason}; write key=seconds,... or name a file") from None
+    return [line.partition("#")[0].strip() for line in lines]
 
 
 def _seconds(item: str, text: str) -> float:

@@ -231,3 +231,14 @@ def test_a_recording_that_is_none_is_wrong_usage(tmp_path):
     done = check("--recording", str(path))
     assert done.returncode == 2
     assert "/log/entries/0" in done.stderr
+
+
+def test_timing_can_stand_in_a_file_that_other_checks_share(tmp_path):
+    path = tmp_path / "timing.txt"
+    path.write_text("# short times\nlock = 3\nping = 1   # of the hub\n\nbackoff = 3/4/5\n", encoding="utf-8")
+    done = check("--timing", str(path), "--scenario", "locks.lost-answers", "--", *EXAMPLE)
+    assert done.returncode == 0, done.stdout + done.stderr
+    path.write_text("lapse = 3\n", encoding="utf-8")
+    done = check("--timing", str(path), "--", *EXAMPLE)
+    assert done.returncode == 2
+    assert "lapse" in done.stderr

@@ -152,6 +152,7 @@ def test_provider_states_that_can_not_be_used_are_inconclusive():
         (("check", "runtime-api", "--base-url", "http://127.0.0.1:9", "--timing", "lock=nan"), "above 0"),
         (("check", "runtime-api", "--base-url", "http://127.0.0.1:9", "--timing", "lock=3,lock=4"), "twice"),
         (("check", "runtime-api", "--base-url", "http://127.0.0.1:9", "--timing", "lok=3"), "lock"),
+        (("check", "runtime-api", "--base-url", "http://127.0.0.1:9", "--timing", "no-file"), "No such file"),
         (("check", "--level", "half"), "seed"),
         (("check", "--mutant", "lock.rac"), "did you mean `lock.race`?"),
         (("check", "--timing", "lock=3"), "for builds with limits of their own"),
