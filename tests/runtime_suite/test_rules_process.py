@@ -243,3 +243,13 @@ def test_what_had_lapsed_before_the_signal_is_not_held() -> None:
     tape.event("signal", signal="TERM", at=6.0).event("exited", at=6.1, status=0)
     assert tape.failing("process") == set()
     assert tape.status("RT-HEALTH-63") == "untested"
+
+
+def test_who_hears_nothing_may_give_a_job_up_before_its_lock_lapses() -> None:
+    def tape(active: int, at: float) -> Tape:
+        made = Tape().lock("job-1", at=1).snapshot("job-1").heartbeat("job-1", 503, "INTERNAL_ERROR", at=16)
+        made.heartbeat("job-1", 503, "INTERNAL_ERROR", at=31).heartbeat("job-1", 503, "INTERNAL_ERROR", at=46)
+        return made.heartbeat("job-1", 503, "INTERNAL_ERROR", at=57).health(active, at=at).poll(at=80)
+
+    assert tape(0, at=56).status("RT-HEALTH-53") == "passed"
+    assert tape(0, at=30).status("RT-HEALTH-53") == "failed"

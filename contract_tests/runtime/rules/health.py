@@ -17,6 +17,7 @@ from contract_tests.runtime.rules._common import (
     is_number,
     is_text,
     lapsed,
+    renewals,
     same_life,
     span,
 )
@@ -30,6 +31,8 @@ _TRUE = 0.5
 """Within this activeJobs is true (RT-HEALTH-53)."""
 _IN_VAIN = 0.5
 """A probe without any answer counts where a job ran for so long while it waited, and as long before and after."""
+_GIVEN_UP = 0.8
+"""Of the lock's length: a Runtime whose heartbeats go unanswered need not work any longer."""
 _CLOCK = 1.5
 """So far may two readings of one clock be apart that stand for the same event."""
 _MILLISECONDS = (1e12, 1e14)
@@ -252,6 +255,9 @@ def _surely(history: History, hold: Hold, probe: Probe) -> bool:
         ends.append(gone)
     if not ends:
         ends = [max((call.ended if call.operation == MODEL else call.sent for call in hold.calls), default=hold.begin)]
+    if hold.known is not None and hold.heartbeats and not hold.heartbeats[-1].ok:
+        # Who hears nothing may give it up while the lock still holds.
+        ends.append(max(call.sent for call in renewals(hold)) + _GIVEN_UP * history.facts.lock)
     # One that is locked may wait for its turn.
     begins = [call.sent for call in hold.of(*WORK)]
     if hold.known is None or not begins:
