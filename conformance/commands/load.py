@@ -7,6 +7,7 @@ import json
 import sys
 import time
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,10 @@ from contract_tests.histories.verdicts import judge_all
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+LEAST_SLACK = 0.002
+"""Seconds: limits are whole milliseconds."""
+DRIFT = 0.0005
+"""How much faster than ours a build's clock may run, as clocks do that are being set right."""
 REFERENCE = {"lock": 1.0, "sweep": 1.0}
 """What the reference is served with, seconds: locks that lapse many times in a run."""
 
@@ -89,6 +94,7 @@ def load(
     if base_url is None:
         numbers = {**REFERENCE, **numbers}
     limits = Limits(**{name: float(str(numbers[name])) for name in ("lock", "sweep") if name in numbers})
+    limits = replace(limits, slack=LEAST_SLACK + limits.lock * DRIFT)
     with interruptible(), ExitStack() as serving:
         if base_url is None:
             target: dict[str, Any] = {"kind": "reference"} | ({"mutant": mutant} if mutant else {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -115,7 +116,7 @@ class Line(asyncio.Protocol):
         except (OSError, TimeoutError) as error:
             place.refused += 1
             if place.refused >= GIVEN_UP:
-                reason = getattr(error, "strerror", None) or "no connection in time"
+                reason = os.strerror(error.errno) if error.errno else "no connection in time"
                 raise Gone(f"{place.url} can't be reached: {reason}") from None
             await asyncio.sleep(0.02)
             return None

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from conformance.load.actors import Actor, Application, Work
     from contract_tests.histories.operations import Limits, Operation
 
-GRANTS = 12
-"""After so many locks whoever holds the job ends it: no build may keep a play going for ever."""
+GRANTS, TOO_MANY = 12, 20
+"""After so many locks whoever holds the job ends it at once, or all leave: no build may keep a play going for ever."""
 ENDINGS = {
-    "result": 34,
+    "result": 28,
     "results at once": 12,
     "retry": 16,
-    "retries at once": 6,
+    "retries at once": 12,
     "result and failure at once": 6,
     "give up": 6,
     "lapse": 12,
@@ -52,6 +52,8 @@ class Play:
         self.work, self._cast, self._application, self._limits = work, cast, application, limits
         self._random, self._hurry = random, hurry
         self.over = False
+        self.left = False
+        """Whether it was left although the job may yet go on."""
         self._bell = asyncio.Event()
         self._grants = 0
         self._lapses = self._moved = time.monotonic()
@@ -100,6 +102,8 @@ class Play:
             if lock.accepted or (lock.lost and self._chance(0.5)):
                 refusals = 0
                 self._grants += 1
+                if self._grants > TOO_MANY:
+                    self.over = self.left = True
                 attempt = lock.told.get("attemptNo", 0)
                 await self._execute(actor, attempt if isinstance(attempt, int) else 0)
             elif not self.over:
@@ -159,6 +163,8 @@ class Play:
             case "retry":
                 self._ring()
                 await self._insist(lambda: actor.fail(self.work, self._random, retryable=True))
+                if self._chance(0.3):
+                    await self._meddle(actor)
             case "retries at once":
                 self._ring()
                 first = actor.fail(self.work, self._random, retryable=True)
@@ -170,7 +176,9 @@ class Play:
             case "give up":
                 await self._insist(lambda: actor.fail(self.work, self._random, retryable=False))
             case "lapse":
-                await asyncio.sleep(self._limits.lock * self._random.uniform(1, 1.2))
+                # At the very moment at which others may take it, or well after.
+                late = self._random.choice((self._random.uniform(0.002, 0.03), self._limits.lock * 0.2))
+                await asyncio.sleep(max(0.0, self._lapses - time.monotonic()) + late)
                 for _ in range(self._random.choice((1, 2))):
                     await self._meddle(actor)
             case "edge":

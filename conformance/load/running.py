@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import math
 import time
@@ -23,6 +24,8 @@ CAST = (2, 6)
 """How many Runtimes race for one job."""
 LONG = 3600
 """The usual time limit of a run, seconds."""
+IDLE_SECONDS = 3.0
+"""Where jobs are found by polling: how long none may come before it is taken that there are no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,12 @@ class Outcome:
     """Why there may be no verdict."""
 
 
+def _first(group: BaseExceptionGroup[Any]) -> BaseException:
+    """What went wrong first, however deep it stands."""
+    found: BaseException = group.exceptions[0]
+    return _first(found) if isinstance(found, BaseExceptionGroup) else found
+
+
 class Load:
     """One run of an order."""
 
@@ -69,7 +78,7 @@ class Load:
         names = [f"runtime-{order.seed}-{number}" for number in range(order.clients)]
         self._actors = [Actor(name, self._place, order.key, self._recorder, order.lose) for name in names]
         self._about: dict[str, dict[str, Any]] = {}
-        self._cut: set[str] = set()
+        self._drained: dict[str, bool] = {}
         self._ended = 0
         self._until = math.inf
 
@@ -83,13 +92,13 @@ class Load:
         try:
             await self._play_all()
         except* Gone as gone:
-            problem = str(gone.exceptions[0])
+            problem = str(_first(gone))
         finally:
             for actor in self._actors:
                 actor.close()
-        for job in self._cut:
-            self._about.setdefault(job, {})["drained"] = False
-        found = histories(self._recorder.operations, self._order.limits, self._about)
+        jobs = {operation.job for operation in self._recorder.operations}
+        about = {job: {**self._about.get(job, {}), "drained": self._drained.get(job, False)} for job in jobs}
+        found = histories(self._recorder.operations, self._order.limits, about)
         if not found and problem is None:
             problem = "no job could be made" if self._states else "polls listed no job; give --provider-states"
         return Outcome(self._recorder, found, time.monotonic() - began, problem)
@@ -117,11 +126,10 @@ class Load:
     ) -> None:
         limits = self._order.limits
         left = max(0.0, self._until - time.monotonic()) + 4 * (limits.lock + limits.sweep) + 10
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(left):
                 await play.run()
-        except TimeoutError:
-            self._cut.add(play.work.id)
+                self._drained[play.work.id] = not play.left
         if application is not None:
             application.close()
         for actor in cast:
@@ -156,7 +164,7 @@ class Load:
         poller = Actor(f"runtime-{self._order.seed}-polls", self._place, self._order.key, self._recorder, 0)
         seen: set[str] = set()
         idle_since = time.monotonic()
-        while len(seen) < self._order.jobs and not self._hurry() and time.monotonic() - idle_since < 3:
+        while len(seen) < self._order.jobs and not self._hurry() and time.monotonic() - idle_since < IDLE_SECONDS:
             for entry in await poller.poll():
                 id_, timeout = entry.get("id"), entry.get("timeoutSeconds", 120)
                 if not isinstance(id_, str) or id_ in seen or len(seen) >= self._order.jobs:

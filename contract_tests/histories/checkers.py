@@ -249,13 +249,15 @@ def _counted_by_failures(history: JobHistory) -> Contradiction | None:
         if not item.accepted or count is None:
             continue
         own = [lock for lock in history.by_kind["lock"] if lock.process == item.process and not lock.refused]
-        own = [lock for lock in own if can_hold(history, lock, item)]
-        if len(own) != 1 or _attempt(own[0]) < 0:
+        own = [lock for lock in own if lock.invoked <= item.latest]
+        last = max(own, key=lambda lock: lock.invoked, default=item)
+        alone = all(lock.before(last) for lock in own if lock is not last)
+        if last is item or _attempt(last) < 0 or not alone or not last.before(item):
             continue
-        wanted = _attempt(own[0]) + (status == "pending")
+        wanted = _attempt(last) + (status == "pending")
         if count != wanted:
-            text = f"retryCount {count} after attempt {_attempt(own[0])} was {status}, not {wanted}"
-            return Contradiction(text, (own[0], item))
+            text = f"retryCount {count} after attempt {_attempt(last)} was {status}, not {wanted}"
+            return Contradiction(text, (last, item))
     return None
 
 
