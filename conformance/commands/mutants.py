@@ -13,10 +13,14 @@ from conformance import mutation, reference
 from conformance.cli import config_option
 from conformance.commands.options import reports
 from conformance.commands.running import interruptible
-from mock_server.mutants import registry
+from mock_server.mutants import HAND_MADE, everything, registry
+from openapi.mutation import KINDS, generated
+from openapi.mutation.standing import standing
+from openapi.problems import nearest
 
 if TYPE_CHECKING:
     from conformance.mutation import Verdict
+    from mock_server.mutants import Mutant
 
 
 @click.group(short_help="The seeded faults that the suites must find.")
@@ -25,10 +29,41 @@ def mutants() -> None:
 
 
 @mutants.command("list")
-def list_mutants() -> None:
-    """Every seeded fault: its id, what is wrong, and the rules of which one is expected to fail."""
-    for mutant in registry().values():
+@click.option("--kind", "kinds", multiple=True, metavar="KIND", help="Only mutants of this kind (repeatable).")
+@click.option("--only", multiple=True, metavar="GLOB", help="Only mutants with these ids (repeatable).")
+def list_mutants(kinds: tuple[str, ...], only: tuple[str, ...]) -> None:
+    """Every mutant by kind: its id, the rules of its place or of which one is expected to fail, and what is wrong.
+
+    Hand-made ones first; those generated from the contracts' text show their place, and why one does not count: it is
+    `equivalent` (by a truth table of the whole trigger, or declared with an argument) or `stillborn` (no build can be
+    made of it).
+    """
+    known = [HAND_MADE, *KINDS]
+    for kind in kinds:
+        if kind not in known:
+            raise click.UsageError(
+                f"--kind {kind}: no such kind; {nearest(kind, known, 'there is ' + ', '.join(known))}"
+            )
+    found = mutation.chosen(everything().values(), only)
+    for kind in kinds or known:
+        for mutant in found:
+            if mutant.kind == kind:
+                _list(mutant)
+
+
+def _list(mutant: Mutant) -> None:
+    edit = generated().get(mutant.id)
+    if edit is None:
         click.echo(f"{mutant.id:<34} {', '.join(mutant.rules):<36} {mutant.title}")
+        return
+    stands = standing(mutant.id)
+    rules = ", ".join(mutant.rules[:3])
+    click.echo(f"{mutant.id:<48} {rules:<36} {mutant.title}  ({mutant.system}.yaml:{edit.line} {edit.pointer})")
+    if stands.stillborn is not None:
+        click.echo(f"    stillborn: {stands.stillborn}")
+    if stands.equivalent is not None:
+        how = "equivalent by truth table" if stands.by == "table" else "equivalent"
+        click.echo(f"    {how}: {stands.equivalent}")
 
 
 @mutants.command("run")
