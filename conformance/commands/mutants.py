@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from conformance import generated as generated_
 from conformance import mutation, reference
 from conformance.cli import config_option
 from conformance.commands.options import reports
@@ -19,6 +20,7 @@ from openapi.mutation.standing import standing
 from openapi.problems import nearest
 
 if TYPE_CHECKING:
+    from conformance.generated import Finding
     from conformance.mutation import Verdict
     from mock_server.mutants import Mutant
 
@@ -68,6 +70,16 @@ def _list(mutant: Mutant) -> None:
 
 @mutants.command("run")
 @click.option("--only", multiple=True, metavar="GLOB", help="Only faults with these ids (repeatable).")
+@click.option("--kind", "kinds", multiple=True, metavar="KIND", help="Only mutants of this kind (repeatable).")
+@click.option(
+    "--mode",
+    type=click.Choice(["build", "text", "both"]),
+    default="build",
+    show_default=True,
+    help="Of generated ones: mutate the server alone, or what the checks go by as well.",
+)
+@click.option("--sample", type=click.IntRange(1), metavar="N", help="So many generated ones of each kind and API.")
+@click.option("--equivalents", is_flag=True, help="Judge those generated ones, too, that are said to be equivalent.")
 @click.option("--whole", is_flag=True, help="Run every check, not only those of the rules that a fault names.")
 @click.option("--workers", type=click.IntRange(1, 32), metavar="N", help="Faults at a time [one for each core].")
 @click.option("--seed", default=1, show_default=True, metavar="N", help="Seed of names and generated requests.")
@@ -75,33 +87,110 @@ def _list(mutant: Mutant) -> None:
 @click.option("--report", metavar="json=PATH", help="Write a report.")
 @config_option("mutants.run")
 def run_mutants(
-    only: tuple[str, ...], whole: bool, workers: int | None, seed: int, time_limit: float, report: str | None
+    only: tuple[str, ...],
+    kinds: tuple[str, ...],
+    mode: str,
+    sample: int | None,
+    equivalents: bool,
+    report: str | None,
+    **options: Any,
 ) -> None:
     """Judge each seeded fault, a world for each: one of the rules that it names has to fail.
 
-    Exit status 0 when every fault is found by a rule that it names, 1 otherwise.
+    Those that are generated from the contracts' text (`--only 'gen.*'`, or a `--kind` of theirs) are judged by the
+    checks of the rules stated at their place first, and by the whole suite where these find nothing: any check may
+    find them. Exit status 0 when every fault is found, 1 otherwise.
     """
     reports_ = reports([] if report is None else [report], ["json"])
-    faults = mutation.chosen(registry().values(), only)
-    if not faults:
-        raise click.UsageError(f"--only {' '.join(only)}: no seeded fault has such an id; see `contract mutants list`")
-    workers = workers or os.cpu_count() or 1
-    verdicts = []
+    faults, asked = _asked(only, kinds)
+    if sample is not None:
+        asked = generated_.sampled(asked, sample)
+    modes = generated_.MODES if mode == "both" else (mode,)
+    options["workers"] = options["workers"] or os.cpu_count() or 1
     try:
         with interruptible():
-            for verdict in mutation.run(faults, workers=workers, whole=whole, seed=seed, time_limit=time_limit):
-                verdicts.append(verdict)
-                _tell(verdict, whole=whole)
+            rows = _run_faults(faults, **options)
+            options.pop("whole")
+            findings = _run_generated(asked if equivalents else generated_.counting(asked), modes, **options)
     except reference.ReferenceFailed as error:
         raise click.ClickException(f"the reference server does not run: {error}") from None
-    found = sum(verdict.as_named for verdict in verdicts)
-    click.echo(f"\n{found} of {len(verdicts)} seeded faults found by a rule that they name")
-    if whole:
-        rules = sum(len(verdict.failed) for verdict in verdicts) / len(verdicts)
-        click.echo(f"{rules:.2f} rules fail for a fault on average")
+    told: Any = rows
+    if asked:
+        told = {"handMade": rows, "generated": generated_.report(findings, asked, modes)}
+        _tell_shares(findings, asked, modes)
     for _, path in reports_:
-        path.write_text(json.dumps([_row(verdict) for verdict in verdicts], indent=1) + "\n", encoding="utf-8")
-    sys.exit(0 if found == len(verdicts) else 1)
+        path.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    found = all(row["asNamed"] for row in rows) and all(all(one.detected.values()) for one in findings)
+    sys.exit(0 if found else 1)
+
+
+def _asked(only: tuple[str, ...], kinds: tuple[str, ...]) -> tuple[list[Mutant], list[Mutant]]:
+    """The hand-made faults that are asked for, and the generated ones, which have to be asked for by name."""
+    known = _kinds(kinds)
+    everyone = mutation.chosen((everything() if only or kinds else registry()).values(), only)
+    found = [mutant for mutant in everyone if mutant.kind in known]
+    if not found:
+        raise click.UsageError(f"--only {' '.join(only)}: no seeded fault has such an id; see `contract mutants list`")
+    made = [mutant for mutant in found if mutant.kind == HAND_MADE]
+    return made, [mutant for mutant in found if mutant.kind != HAND_MADE]
+
+
+def _kinds(kinds: tuple[str, ...]) -> list[str]:
+    """The kinds that are asked for, all without any; tells an unknown one."""
+    known = [HAND_MADE, *KINDS]
+    for kind in kinds:
+        if kind not in known:
+            raise click.UsageError(f"--kind {kind}: {nearest(kind, known)}")
+    return list(kinds) or known
+
+
+def _run_faults(faults: list[Mutant], *, whole: bool, **options: Any) -> list[dict[str, Any]]:
+    """Judge the hand-made faults and tell how they ended."""
+    verdicts = []
+    for verdict in mutation.run(faults, whole=whole, **options):
+        verdicts.append(verdict)
+        _tell(verdict, whole=whole)
+    if verdicts:
+        found = sum(verdict.as_named for verdict in verdicts)
+        click.echo(f"\n{found} of {len(verdicts)} seeded faults found by a rule that they name")
+        if whole:
+            rules = sum(len(verdict.failed) for verdict in verdicts) / len(verdicts)
+            click.echo(f"{rules:.2f} rules fail for a fault on average")
+    return [_row(verdict) for verdict in verdicts]
+
+
+def _run_generated(asked: list[Mutant], modes: tuple[str, ...], **options: Any) -> list[Finding]:
+    """Judge generated mutants and tell each survivor."""
+    findings = []
+    for finding in generated_.run(asked, modes, **options):
+        findings.append(finding)
+        alive = [mode for mode in modes if not finding.detected[mode]]
+        if alive:
+            click.echo(f"✘ {finding.id} survives in {' and '.join(alive)}" + _because(finding.problem))
+            click.echo(f"  {finding.title} ({finding.place})")
+    return findings
+
+
+def _because(problem: str | None) -> str:
+    return f" ({problem})" if problem else ""
+
+
+def _tell_shares(findings: list[Finding], asked: list[Mutant], modes: tuple[str, ...]) -> None:
+    """What became of generated mutants, in all and where a kind was not found as a whole."""
+    stillborn = sum(standing(mutant.id).stillborn is not None for mutant in asked)
+    equivalent = sum(standing(mutant.id).equivalent is not None for mutant in asked)
+    click.echo()
+    for mode in modes:
+        share = generated_.share(findings, mode)
+        rate = f" ({share['share']:.1%})" if findings else ""
+        click.echo(f"{mode}: {share['detected']} of {share['of']} generated mutants detected{rate}")
+        for kind in KINDS:
+            own = generated_.share([one for one in findings if one.kind == kind], mode)
+            if own["of"] != own["detected"]:
+                click.echo(f"  {kind}: {own['detected']} of {own['of']}")
+    click.echo(
+        f"not counted: {stillborn} stillborn, {equivalent} of {len(asked)} equivalent ({equivalent / len(asked):.1%})"
+    )
 
 
 def _tell(verdict: Verdict, *, whole: bool) -> None:
