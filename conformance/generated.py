@@ -2,12 +2,14 @@
 
 Two modes. *build*: only the server is mutated, and every check may find it. *text*: those checks that go by the text of
 the contract (generated requests) go by the mutated one, so that only what somebody wrote down a second time finds it.
-The others state their own numbers: what they find holds in both modes. A time-out is no detection.
+The others state their own numbers: what they find holds in both modes. A time-out is no detection, and neither is a
+build that breaks where no rule is asked for: one whose provider states fail by themselves is told, and does not count.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from mock_server.mutants import Mutant
 
 MODES = ("build", "text")
+_BREAKS = re.compile(r"^provider state [\w-]+: 500 ", re.MULTILINE)
 _SHOWN = 5
 """Rules of a survivor that are shown."""
 
@@ -46,6 +49,8 @@ class Finding:
     check: str | None = None
     """The first check that failed."""
     problem: str | None = None
+    broken: bool = False
+    """Whether the build breaks by itself, on provider states, and no rule failed: every run of it is inconclusive."""
     seconds: float = 0
 
     def data(self) -> dict[str, Any]:
@@ -61,6 +66,7 @@ class Finding:
             "failed": list(self.failed),
             "check": self.check,
             "problem": self.problem,
+            "broken": self.broken,
             "seconds": self.seconds,
         }
 
@@ -93,6 +99,8 @@ class _Judgement:
         for mode in modes:
             text = self.mutant.id if mode == "text" else None
             self.finding.detected[mode] = found or self._found("requests", "fuzz", None, text)
+        alive = not any(self.finding.detected.values())
+        self.finding.broken = alive and bool(_BREAKS.search(self.finding.problem or ""))
         self.finding.seconds = round(time.monotonic() - began, 3)
         return self.finding
 
@@ -101,10 +109,15 @@ class _Judgement:
         failed = failed_rules(self.mutant, suites)
         finding = self.finding
         if suites.problems and not failed:
-            finding.problem = "; ".join(dict.fromkeys(filter(None, [finding.problem, *suites.problems[:3]])))
+            finding.problem = "\n".join(dict.fromkeys(filter(None, [finding.problem, *suites.problems[:3]])))
         if failed and finding.by is None:
             finding.by, finding.failed, finding.check = by, failed[:_SHOWN], _first_failed(suites)
         return bool(failed)
+
+
+def survivors(findings: Iterable[Finding], mode: str) -> list[Finding]:
+    """Those that count and that a mode does not detect."""
+    return [one for one in findings if not one.broken and not one.detected[mode]]
 
 
 def _first_failed(suites: Suites) -> str | None:
@@ -130,6 +143,8 @@ def counting(mutants: Iterable[Mutant]) -> list[Mutant]:
 
 def report(findings: Sequence[Finding], asked: Sequence[Mutant], modes: Sequence[str]) -> dict[str, Any]:
     """Shares by mode, by kind and mode, the survivors, and what did not count."""
+    broken = [one for one in findings if one.broken]
+    findings = [one for one in findings if not one.broken]
     apart = [(mutant.id, standing(mutant.id)) for mutant in asked]
     return {
         "share": {mode: share(findings, mode) for mode in modes},
@@ -139,14 +154,15 @@ def report(findings: Sequence[Finding], asked: Sequence[Mutant], modes: Sequence
             if any(one.kind == kind for one in findings)
         },
         "by": dict(Counter(one.by or "nothing" for one in findings)),
-        "survivors": {mode: [one.data() for one in findings if not one.detected[mode]] for mode in modes},
+        "survivors": {mode: [one.data() for one in survivors(findings, mode)] for mode in modes},
         "stillborn": {id_: stands.stillborn for id_, stands in apart if stands.stillborn is not None},
+        "broken": {one.id: one.problem for one in broken},
         "equivalent": {
             id_: {"by": stands.by, "argument": stands.equivalent}
             for id_, stands in apart
             if stands.stillborn is None and stands.equivalent is not None
         },
-        "mutants": [one.data() for one in findings],
+        "mutants": [one.data() for one in (*findings, *broken)],
     }
 
 

@@ -120,7 +120,8 @@ def run_mutants(
         _tell_shares(findings, asked, modes)
     for _, path in reports_:
         path.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    found = all(row["asNamed"] for row in rows) and all(all(one.detected.values()) for one in findings)
+    alive = any(generated_.survivors(findings, mode) for mode in modes)
+    found = all(row["asNamed"] for row in rows) and not alive
     sys.exit(0 if found else 1)
 
 
@@ -164,7 +165,7 @@ def _run_generated(asked: list[Mutant], modes: tuple[str, ...], **options: Any) 
     findings = []
     for finding in generated_.run(asked, modes, **options):
         findings.append(finding)
-        alive = [mode for mode in modes if not finding.detected[mode]]
+        alive = [mode for mode in modes if generated_.survivors([finding], mode)]
         if alive:
             click.echo(f"✘ {finding.id} survives in {' and '.join(alive)}" + _because(finding.problem))
             click.echo(f"  {finding.title} ({finding.place})")
@@ -172,13 +173,15 @@ def _run_generated(asked: list[Mutant], modes: tuple[str, ...], **options: Any) 
 
 
 def _because(problem: str | None) -> str:
-    return f" ({problem})" if problem else ""
+    return f" ({problem.splitlines()[0]})" if problem else ""
 
 
 def _tell_shares(findings: list[Finding], asked: list[Mutant], modes: tuple[str, ...]) -> None:
     """What became of generated mutants, in all and where a kind was not found as a whole."""
     stillborn = sum(standing(mutant.id).stillborn is not None for mutant in asked)
     equivalent = sum(standing(mutant.id).equivalent is not None for mutant in asked)
+    broken = sum(one.broken for one in findings)
+    findings = [one for one in findings if not one.broken]
     click.echo()
     for mode in modes:
         share = generated_.share(findings, mode)
@@ -188,9 +191,8 @@ def _tell_shares(findings: list[Finding], asked: list[Mutant], modes: tuple[str,
             own = generated_.share([one for one in findings if one.kind == kind], mode)
             if own["of"] != own["detected"]:
                 click.echo(f"  {kind}: {own['detected']} of {own['of']}")
-    click.echo(
-        f"not counted: {stillborn} stillborn, {equivalent} of {len(asked)} equivalent ({equivalent / len(asked):.1%})"
-    )
+    rate = f"{equivalent} of {len(asked)} equivalent ({equivalent / len(asked):.1%})"
+    click.echo(f"not counted: {stillborn} stillborn, {broken} broken, {rate}")
 
 
 def _tell(verdict: Verdict, *, whole: bool) -> None:

@@ -8,7 +8,7 @@ the same on every line: what it does on rows that there are is the same, so no o
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from itertools import product
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -24,6 +24,7 @@ _NULL = Literal(None)
 Truth: TypeAlias = "Mapping[Expression, bool]"
 Outcome: TypeAlias = "tuple[object, ...]"
 _BROKEN: Outcome = ("breaks",)
+_UNDECIDED: Outcome = ("undecided",)
 _NEVER_NULL = frozenset({Name("caller"), Name("now")})
 _ORDERED = frozenset({"<", "<=", ">", ">="})
 
@@ -32,27 +33,37 @@ class _CannotTellError(Exception):
     """A table that is too large, or a condition that is none of its own."""
 
 
-def argument(original: Machine, mutated: Machine) -> str | None:
-    """Why a mutant is equivalent to the original; None where this can't tell."""
+@dataclass(frozen=True, slots=True)
+class Tabled:
+    """What truth tables tell of a mutant; None where they can't tell, or where it is not so."""
+
+    equivalent: str | None = None
+    """Why it does the same as the original."""
+    undecided: str | None = None
+    """A trigger and a state in which no step of it decides: no machine."""
+
+
+def compare(original: Machine, mutated: Machine) -> Tabled:
+    """Compare a mutant with the original, trigger by trigger."""
     changed = [name for name in _parts(original) if getattr(original, name) != getattr(mutated, name)]
     old, new = _triggers(original), _triggers(mutated)
-    if changed or old.keys() != new.keys():
-        return None
-    differing = [key for key in old if _steps(old[key]) != _steps(new[key])]
-    if any(_around(old[key]) != _around(new[key]) for key in old):
-        return None
-    if not differing:
-        return None  # the text may be for plain code, which reads it
+    if old.keys() != new.keys() or any(_around(old[key]) != _around(new[key]) for key in old):
+        return Tabled()
     said = []
-    for key in differing:
+    same = not changed
+    for key in (key for key in old if _steps(old[key]) != _steps(new[key])):
+        table = _Table(original, old[key], new[key])
         try:
-            lines = _Table(original, old[key], new[key]).lines()
+            table.fill()
         except _CannotTellError:
-            return None
-        if lines is None:
-            return None
-        said.append(f"{old[key].name} does the same on all {lines} lines of its truth table")
-    return "; ".join(said)
+            same = False
+            continue
+        if table.undecided is not None:
+            return Tabled(undecided=f"no step of {key[1]} decides in state {table.undecided}")
+        same = same and table.same
+        said.append(f"{key[1]} does the same on all {table.lines} lines of its truth table")
+    # where no trigger differs the text may be for plain code, which reads it
+    return Tabled(equivalent="; ".join(said)) if same and said else Tabled()
 
 
 def _parts(machine: Machine) -> list[str]:
@@ -84,16 +95,17 @@ class _Table:
             for expression in (step.guard, *step.set.values(), *step.headers.values()):
                 found |= dict.fromkeys(self._conditions(expression, whole=expression is step.guard))
         self.atoms = list(found)
+        self.lines, self.same = 0, True
+        self.undecided: str | None = None
 
-    def lines(self) -> int | None:
-        """How many lines there are; None where the two differ in one."""
+    def fill(self) -> None:
+        """Go through the lines. Raises :class:`_CannotTellError`."""
         has_row = self.old.find is not None or self.old.each is not None or self.old.kind == "internal"
         states: list[str | None] = [None]
         if has_row:
             states = [name for name, state in self.machine.states.items() if not state.transient]
         elif self.old.kind == "entering":
             states = [self.old.name]
-        count = 0
         for state in states:
             known = self._facts(state)
             free = [atom for atom in self.atoms if atom not in known]
@@ -101,12 +113,15 @@ class _Table:
                 raise _CannotTellError
             for values in product((True, False), repeat=len(free)):
                 truth = {**known, **dict(zip(free, values, strict=True))}
-                if not _possible(truth):
-                    continue
-                count += 1
-                if self._outcome(self.old, state, truth) != self._outcome(self.new, state, truth):
-                    return None
-        return count
+                if _possible(truth):
+                    self._line(state, truth)
+
+    def _line(self, state: str | None, truth: Truth) -> None:
+        self.lines += 1
+        outcome = self._outcome(self.new, state, truth)
+        if outcome == _UNDECIDED:
+            self.undecided = state or "none"
+        self.same = self.same and outcome == self._outcome(self.old, state, truth)
 
     def _conditions(self, node: Expression | None, *, whole: bool = False) -> Iterator[Expression]:
         """The conditions below ``&&``, ``||``, ``!`` (where ``whole``: of a guard) and in tests of ``?:``."""
@@ -158,7 +173,7 @@ class _Table:
                 return _BROKEN
             if guard:
                 return self._effect(step, state, truth)
-        return ("undecided",)
+        return _UNDECIDED
 
     def _effect(self, step: Step, state: str | None, truth: Truth) -> Outcome:
         row = Name(self.machine.row)

@@ -13,7 +13,7 @@ import yaml
 from openapi.contract import Contract, load
 from openapi.mutation import generated
 from openapi.mutation.edit import MACHINE
-from openapi.mutation.equivalence import argument
+from openapi.mutation.equivalence import compare
 from openapi.problems import SpecError
 
 if TYPE_CHECKING:
@@ -65,9 +65,11 @@ def standing(id_: str) -> Standing:
         except SpecError as error:
             return Standing(stillborn=error.problems[0].message)
         if contract.machine is not None and other.machine is not None:
-            table = argument(contract.machine, other.machine)
-            if table is not None:
-                return Standing(equivalent=table, by="table")
+            table = compare(contract.machine, other.machine)
+            if table.undecided is not None:
+                return Standing(stillborn=table.undecided)
+            if table.equivalent is not None:
+                return Standing(equivalent=table.equivalent, by="table")
     text = declared().get(id_)
     return Standing(equivalent=text, by="declared") if text is not None else Standing()
 

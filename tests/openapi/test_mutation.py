@@ -116,7 +116,7 @@ def test_a_truth_table_tells_no_lies(id_):
 def test_some_can_not_be_built():
     assert standing("gen.rt.copy.rerun.userId").counts
     stillborn = [id_ for id_ in generated() if standing(id_).stillborn is not None]
-    assert 0 < len(stillborn) < 20
+    assert 0 < len(stillborn) < 60
 
 
 def test_what_is_declared_equivalent_is_there_has_an_argument_and_is_no_other_way_known_to_be():
