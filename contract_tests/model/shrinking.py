@@ -42,6 +42,7 @@ async def explained(
     failure: CheckFailed,
     play: Callable[[Sequence[Item]], Awaitable[CheckFailed | None]],
     transport: Transport,
+    simpler: Callable[[Sequence[Item]], Sequence[Item]] = list,
 ) -> CheckFailed:
     """The failure by the shortest sequence, repeated on its own: its commands are those of the repetition.
 
@@ -54,7 +55,9 @@ async def explained(
         found = await play(less)
         return found is not None and (found.rules, found.pointer) == (failure.rules, failure.pointer)
 
-    best = await shortest(sequence, shows)
+    best: Sequence[Item] = await shortest(sequence, shows)
+    simple = simpler(best)
+    best = simple if list(simple) != list(best) and await shows(simple) else best
     transport.mark(True)
     found = await play(best)
     if found is None or found.rules != failure.rules:

@@ -25,7 +25,7 @@ async def test_of_the_machine(given: Given, seed: int, examples: int) -> None:
     given.clock.needs_to_stand()
     if "inspect-job" not in given.states.offered:
         raise CheckSkipped("needs the provider state inspect-job")
-    for sequence in await drawn(seed, WALKS + 2 * examples):
+    for sequence in await drawn(seed, WALKS + examples):
         possible = [command for command in sequence if offered([command], given)]
         failure = await played(given, possible)
         if failure is not None:

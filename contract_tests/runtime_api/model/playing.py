@@ -3,49 +3,22 @@
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from contract_tests.checks import CheckFailed, about, expect
+from contract_tests.checks import about, expect
 from contract_tests.client import JobRef, describe, judge_code
 from contract_tests.runtime_api.model.believed import Allowed, Believed, Job, differences
 from contract_tests.runtime_api.model.commands import KINDS, OPERATIONS, RUNTIMES, Command, request
+from contract_tests.runtime_api.model.rules import ANSWERS, of_columns
 from contract_tests.transport import StateRefused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from contract_tests.calls import Answer
     from contract_tests.given import Given
     from contract_tests.model.stepper import Row, Stepper
 
-RULES = {
-    "make": "RT-IDEM-50",
-    "again": "RT-IDEM-50",
-    "lock": "RT-LOCK-50",
-    "heartbeat": "RT-HB-50",
-    "snapshot": "RT-SNAP-50",
-    "resolve": "RT-CRED-50",
-    "result": "RT-RES-64",
-    "fail": "RT-FAIL-50",
-    "cancel": "RT-CANCEL-51",
-    "revoke": "RT-CANCEL-54",
-    "rerun": "RT-ADMIN-50",
-    "time": "RT-RETRY-51",
-}
-"""The decision that a command shows by its answer, and by leaving a job alone that it does not concern."""
-COLUMNS = {
-    "make": "RT-SM-02",
-    "lock": "RT-LOCK-10",
-    "heartbeat": "RT-HB-04",
-    "result": "RT-RES-14",
-    "fail": "RT-RETRY-01",
-    "cancel": "RT-CANCEL-01",
-    "rerun": "RT-ADMIN-03",
-}
-"""The seed's rule of what a command that is accepted does to the job, which has checks of its own."""
-BEGINS = {"lock": "RT-LOCK-03", "heartbeat": "RT-HB-05", "result": "RT-RES-13", "fail": "RT-FAIL-10"}
-"""The seed's rule of the success of an operation: where that is what a check starts from, it fails there once."""
 ACTIONS = {"cancel": "cancelJob", "rerun": "rerunJob", "revoke": "revokeConsent"}
 """The trigger of the machine that a provider state reaches."""
 SUMMED = "resultCount"
@@ -85,24 +58,13 @@ class Play:
         elif not self.jobs:
             return
         elif command.kind == "time":
-            await self._time(command)
+            await self._time(command, look=look)
         elif command.kind == "revoke":
             await self._revoke(command, look=look)
         elif command.kind in OPERATIONS:
             await self._request(command, look=look)
         else:
             await self._act(command, look=look)
-
-    @contextmanager
-    def begins(self, command: Command) -> Iterator[None]:
-        """What fails inside is where a check starts from, not what it is about."""
-        rule = BEGINS.get(command.kind)
-        try:
-            yield
-        except CheckFailed as failure:
-            if rule and failure.step is None:
-                failure.rules, failure.step = (rule,), f"{command.kind} where checks begin"
-            raise
 
     def changes(self, command: Command) -> bool:
         """Whether the text has something changed by a command, were it given now."""
@@ -139,7 +101,7 @@ class Play:
         ended = await self.instant()
         judge_code(answer)
         allowed = self._allowed(command, job, call.request.content, sorted({began, ended}))
-        rule = RULES[command.kind]
+        rule = ANSWERS[command.kind]
         with about(rule):
             fitting = [one for one in allowed if self._fits(command, job, one[0], answer)]
             wanted = sorted({self._told(one) for one, _ in allowed})
@@ -234,13 +196,13 @@ class Play:
             filled = {"body": filled["body"] | dict.fromkeys(filled["body"]) | more["body"]}
         allowed = self.believed.allowed("actions", action, of, instants[-1:], params={}, **filled)
         created = next((rows["Job"] for _, rows in allowed if "Job" in rows), None)
-        with about(RULES[command.kind]):
+        with about(ANSWERS[command.kind]):
             expect(created is not None, f"{self._told(allowed[0][0])} to {command.kind}", f"a new job {ref.id}")
             expect(all(job.ref.id != ref.id for job in self.jobs), "a job of its own", f"{ref.id}, which was there")
         row = self.believed.created(created or {}, ref.id, instants[-1])
         job = Job(ref, row, more.get("body"), more.get("params") or {})
         self.jobs.append(job)
-        await self.look(job, [Allowed(None, row)], command, look=look, slack=instants[-1] - instants[0])
+        await self.look(job, [Allowed(None, row)], command, look=look, slack=instants[-1] - instants[0], new=True)
 
     async def _credential(self, kind: str, user: str) -> str:
         owner = self.given.unique("user") if kind == "others" else user
@@ -266,7 +228,7 @@ class Play:
         ended = await self.instant()
         allowed = self.believed.allowed("actions", action, job, sorted({began, ended}), params={"jobId": job.ref.id})
         fitting = [one for one, _ in allowed if one.taken and isinstance(one.taken.answer, int) is done]
-        with about(RULES[command.kind]):
+        with about(ANSWERS[command.kind]):
             wanted = "done" if isinstance(allowed[0][0].taken and allowed[0][0].taken.answer, int) else "refused"
             told = f"a {command.kind} {wanted} of a job that is {job.row['status']}"
             expect(bool(fitting), told, "done" if done else "refused")
@@ -281,7 +243,7 @@ class Play:
         began = await self.instant()
         values = await self.states.set_up("job", job.params)
         allowed = self.believed.allowed("actions", "createJob", None, [began], body=dict(job.body), params={})
-        with about(RULES["again"]):
+        with about(ANSWERS["again"]):
             wanted = allowed[0][0].row.get("id")
             expect(values["jobId"] == wanted, f"the job that is there, {wanted}", values["jobId"])
         await self.look(job, self.believed.passed(job.row, await self.instant()), command, look=look)
@@ -297,7 +259,7 @@ class Play:
                 found = self.believed.allowed("actions", "revokeConsent", job, instants, params={"userId": user})
                 await self.look(job, [one for one, _ in found], command, look=look)
 
-    async def _time(self, command: Command) -> None:
+    async def _time(self, command: Command, *, look: bool) -> None:
         """Time passes: a third of a lock, or to the next limit of the job."""
         job, now = self.job(command), await self.instant()
         due = self.believed.steps.due(job.row)
@@ -316,7 +278,9 @@ class Play:
             if before:
                 await self.given.settles(one.ref, shows=("RT-TIME-04",))
                 one.formers += [one.row["lockedBy"]] if one.row["lockedBy"] else []
-                await self.look(one, [after], command, shows=("RT-TIME-04",) if after.since else ())
+                await self.look(one, [after], command)
+            elif one is job and look:
+                await self.look(one, [after], command)
 
     async def look(
         self,
@@ -326,13 +290,14 @@ class Play:
         *,
         look: bool = True,
         slack: int = 0,
-        shows: tuple[str, ...] = (),
+        new: bool = False,
     ) -> None:
         """Compare every column with one of the allowed rows, and believe what is there."""
         if not (look and self.looks):
             job.row = allowed[0].row
             return
-        seen = await self.given.inspect(job.ref)
+        shown = await self.given.inspect(job.ref)
+        seen = {column: whole(value) for column, value in shown.items()}
         now = await self.instant()
         if not self.clock.stands:
             slack = max(slack, round(self.clock.margin * 1000 * 4))
@@ -340,14 +305,19 @@ class Play:
         found = [(differences(one, seen, now, slack), one) for one in allowed]
         wrong, best = min(found, key=lambda pair: len(pair[0]))
         moved = any(value != job.row.get(column) for column, value in best.row.items() if column != "updatedAt")
-        rule = COLUMNS.get(command.kind) if moved else None
-        with about(rule, step=f"the columns after {command.kind}") if rule else about(*shows, RULES[command.kind]):
+        rule = of_columns(command.kind, best.steps, wrong, new=new, moved=moved)
+        with about(rule, step=None if rule == ANSWERS[command.kind] else f"the columns after {command.kind}"):
             wanted = {column: pair[0] for column, pair in wrong.items()}
             got = {column: pair[1] for column, pair in wrong.items()}
             expect(not wrong, f"after {command}: {json.dumps(wanted)}", json.dumps(got), f"/{next(iter(wrong), '')}")
             count = self.believed.result_count(job)
             expect(seen.get(SUMMED, count) == count, f"{count} results", str(seen.get(SUMMED)), f"/{SUMMED}")
         job.row = best.row | {column: seen[column] for column in best.row if column in seen}
+
+
+def whole(value: Any) -> Any:
+    """A whole number that a build writes with a fraction is an integer: 3.0 is 3."""
+    return int(value) if isinstance(value, float) and value == value // 1 else value
 
 
 def _moves(allowed: Allowed) -> bool:

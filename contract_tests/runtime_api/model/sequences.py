@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from contract_tests.checks import CheckFailed, CheckSkipped
@@ -9,6 +10,7 @@ from contract_tests.model.shrinking import explained
 from contract_tests.runtime_api.model.believed import stepper
 from contract_tests.runtime_api.model.commands import CALLERS, OPERATIONS, WAYS, Command, needs
 from contract_tests.runtime_api.model.playing import Play
+from contract_tests.runtime_api.model.rules import begins
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -32,14 +34,16 @@ SITUATIONS = {
     "pending, of a quiz": way("quiz"),
     "pending after a failure": way("plain", "lock", "fail"),
     "pending after a lapse": way("plain", "lock", "time after"),
-    "locked": way("plain", "lock"),
+    "locked": way("plain", "lock", "time third"),
     "locked, named": way("named", "lock"),
     "locked at its last instant": way("plain", "lock", "time at"),
     "locked, to stop": way("plain", "lock", "revoke"),
     "locked for the last time": way("once", "lock"),
     "locked by the next": way("plain", "lock", "fail", "lock/stranger"),
-    "running": way("plain", "lock", "heartbeat"),
-    "running for longer than a lock": way("plain", "lock", "heartbeat", "time third", "heartbeat"),
+    "running": way("plain", "lock", "time third", "heartbeat", "time third"),
+    "running for longer than a lock": way(
+        "plain", "lock", "time third", "heartbeat", "time third", "heartbeat", "time third"
+    ),
     "running at its last instant": way("short", "lock", "heartbeat", "time at"),
     "running, to stop": way("plain", "lock", "heartbeat", "revoke"),
     "running for the last time": way("twice", "lock", "fail", "lock", "heartbeat"),
@@ -115,7 +119,16 @@ async def played(given: Given, commands: Sequence[Command]) -> CheckFailed | Non
 
 async def shown(given: Given, commands: Sequence[Command], failure: CheckFailed) -> CheckFailed:
     """The failure by the shortest sequence that shows it."""
-    return await explained(commands, failure, lambda less: played(given, less), given.api.transport)
+    return await explained(commands, failure, lambda less: played(given, less), given.api.transport, numbered)
+
+
+def numbered(commands: Sequence[Command]) -> list[Command]:
+    """The same with jobs that the sequence itself makes, by their numbers from 0."""
+    made, found = 0, []
+    for command in commands:
+        made += command.kind == "make"
+        found.append(command if command.kind == "make" or not made else replace(command, job=command.job % made))
+    return found
 
 
 async def visited(given: Given, state: str, kinds: Sequence[str]) -> None:
@@ -163,8 +176,10 @@ async def _visited(given: Given, commands: Sequence[Command], cells: Sequence[Co
 async def _there(given: Given, commands: Sequence[Command]) -> Play:
     play = Play(given, stepper(given.timing))
     for number, command in enumerate(commands):
-        with play.begins(command):
+        try:
             await play.do(command, look=number == len(commands) - 1)
+        except CheckFailed as failure:
+            raise begins(command.kind, await shown(given, commands[: number + 1], failure)) from None
     return play
 
 

@@ -13,21 +13,21 @@ from contract_tests.runtime_api.model.commands import WAYS, Command
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-JOBS = 3
-LENGTH = (6, 22)
-"""Commands of one sequence after its jobs are made, at least and at most."""
+JOBS = 2
+LENGTH = 24
+"""Commands of one sequence after its jobs are made."""
 OFTEN = {
-    "lock": 6,
-    "heartbeat": 5,
+    "lock": 8,
+    "heartbeat": 6,
     "snapshot": 1,
     "resolve": 2,
-    "result": 3,
-    "fail": 4,
+    "result": 2,
+    "fail": 3,
     "cancel": 1,
     "revoke": 1,
     "rerun": 1,
     "again": 1,
-    "time": 6,
+    "time": 8,
 }
 """How often a kind comes, in relation to the others."""
 MADE = ("plain", "twice", "once", "short", "short, once", "named", "key valid")
@@ -48,8 +48,7 @@ def commands(draw: st.DrawFn) -> Command:
 def sequences(draw: st.DrawFn) -> tuple[Command, ...]:
     """Jobs, and what happens to them."""
     made = [Command("make", what=draw(st.sampled_from(MADE))) for _ in range(JOBS)]
-    least, most = LENGTH
-    return (*made, *draw(st.lists(commands(), min_size=least, max_size=most)))
+    return (*made, *draw(st.lists(commands(), min_size=LENGTH, max_size=LENGTH)))
 
 
 async def drawn(seed: int, count: int) -> Sequence[tuple[Command, ...]]:
