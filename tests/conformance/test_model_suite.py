@@ -1,0 +1,156 @@
+"""The model of the text visits all of it, agrees with the reference, and shows seeded faults by few commands."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+import pytest
+
+import openapi
+from conformance import reference
+from conformance.drivers.http import HttpStates
+from conformance.drivers.none import NoStates
+from conformance.http_transport import HttpTransport
+from conformance.judging import measured
+from conformance.recording import RECORDER, Recorder
+from conformance.systems import find
+from contract_tests.checks import CheckFailed, CheckSkipped
+from contract_tests.given import Timing
+from contract_tests.model.stepper import Stepper
+from contract_tests.runtime_api import test_fuzz_walk, test_model
+from contract_tests.runtime_api.model import sequences
+from contract_tests.runtime_api.model.rules import ANSWERS, BEGINS, COLUMNS, MOVES
+
+KEY = "key-of-the-model"
+SYSTEM = find("runtime-api")
+CELLS = (test_model.test_every_caller, test_model.test_every_end, test_model.test_every_action)
+
+
+@pytest.fixture(scope="module")
+def base_url():
+    with reference.serve(KEY, "--clock", "manual") as url:
+        yield url
+
+
+def judged(world: str, check, *, states=True, hide=(), **values):
+    """What a check says of a world: the failure or None, and the commands that it would print."""
+
+    async def judge():
+        recorder = Recorder()
+        RECORDER.set(recorder)
+        transport = HttpTransport(world, {}, redactor=SYSTEM.contract.redactor([]))
+        url = SYSTEM.states_url(world)
+        driver = await asyncio.to_thread(HttpStates, url, SYSTEM.name) if states else NoStates()
+        driver.offered = frozenset(driver.offered) - set(hide)
+        suite = SYSTEM.services()
+        clock = await measured(driver, 1)
+        async with suite.open_services(transport, driver, clock, Timing(), suite.Settings(KEY)) as services:
+            given = suite.given_for(services, Random(f"{check.__name__} {values}"))
+            try:
+                await check(given, **values)
+            except CheckFailed as failure:
+                return failure, recorder.commands
+        return None, recorder.commands
+
+    return asyncio.run(judge())
+
+
+def test_every_transition_is_visited(base_url, monkeypatch):
+    visited = set()
+    judge, passes = Stepper.judge, Stepper.passes
+
+    def judging(self, *args):
+        taken = judge(self, *args)
+        visited.update(taken.steps)
+        return taken
+
+    def passing(self, *args):
+        fired = passes(self, *args)
+        visited.update(step for one in fired for step in one.steps)
+        return fired
+
+    monkeypatch.setattr(Stepper, "judge", judging)
+    monkeypatch.setattr(Stepper, "passes", passing)
+    world = reference.make_world(base_url)
+    for check in CELLS:
+        for state in test_model.STATES:
+            assert judged(world, check, state=state)[0] is None
+    assert visited == set(sequences.stepper(Timing()).transitions())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_reference_walks_as_the_text_says(base_url, seed):
+    failure, _ = judged(reference.make_world(base_url), test_fuzz_walk.test_of_the_machine, seed=seed, examples=20)
+    assert failure is None
+
+
+@pytest.mark.parametrize(
+    ("fault", "check", "state"),
+    [
+        ("lock.again-by-holder", test_model.test_every_caller, "locked"),
+        ("heartbeat.wrong-code", test_model.test_every_caller, "pending"),
+        ("snapshot.stranger", test_model.test_every_caller, "locked"),
+        ("credential.stranger", test_model.test_every_caller, "locked"),
+        ("heartbeat.no-extension", test_model.test_every_caller, "running"),
+        ("result.stranger", test_model.test_every_end, "locked"),
+        ("result.lock-stays", test_model.test_every_end, "running"),
+        ("fail.stranger", test_model.test_every_end, "running"),
+        ("cancel.running", test_model.test_every_action, "running"),
+        ("revoke.takes-the-lock", test_model.test_every_action, "locked"),
+        ("rerun.any-state", test_model.test_every_action, "cancelled"),
+        ("lapse.at-the-limit", test_model.test_every_action, "locked"),
+        ("lapse.keeps-start", test_model.test_every_action, "pending"),
+        ("create.touches", test_model.test_every_action, "pending"),
+    ],
+)
+def test_a_fault_is_seen_in_its_cell(base_url, fault, check, state):
+    failure, commands = judged(reference.make_world(base_url, mutant=fault), check, state=state)
+    assert failure is not None
+    print(failure, failure.rules, failure.step, len(commands))
+    assert len(commands) <= 14, commands
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "lock.again-by-holder",
+        "heartbeat.no-extension",
+        "fail.stranger",
+        "result.stranger",
+        "lapse.at-the-limit",
+        "lapse.counted-twice",
+        "lapse.keeps-lock",
+        "retry.zero-is-default",
+    ],
+)
+def test_a_walk_shows_a_fault_by_the_shortest_sequence(base_url, fault):
+    world = reference.make_world(base_url, mutant=fault)
+    failure, commands = judged(world, test_fuzz_walk.test_of_the_machine, seed=1, examples=10)
+    assert failure is not None
+    print(failure, failure.rules, failure.step, len(commands))
+    assert len(commands) <= 14, commands
+
+
+def test_without_what_it_takes_it_is_skipped_by_name(base_url):
+    world = reference.make_world(base_url)
+    with pytest.raises(CheckSkipped, match="advance-time"):
+        judged(world, test_model.test_every_end, state="locked", states=False)
+    with pytest.raises(CheckSkipped, match="inspect-job"):
+        judged(world, test_fuzz_walk.test_of_the_machine, hide=("inspect-job",), seed=1, examples=1)
+    assert judged(world, test_model.test_every_end, state="locked", hide=("inspect-job",))[0] is None
+
+
+def test_the_model_knows_every_rule_that_it_names():
+    register = openapi.load("runtime-api").register
+    for check in (*CELLS, test_fuzz_walk.test_of_the_machine):
+        assert {register[rule].level for rule in check.requirements} == {"decision"}
+    rules = {
+        *ANSWERS.values(),
+        *MOVES.values(),
+        *BEGINS.values(),
+        *(rule for one in COLUMNS.values() for rule in one.values()),
+    }
+    assert rules <= set(register)
+    steps = set(sequences.stepper(Timing()).transitions())
+    assert set(MOVES) | set(COLUMNS) <= steps
