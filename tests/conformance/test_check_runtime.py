@@ -216,6 +216,11 @@ def test_variables_can_have_other_names(tmp_path):
         (("--only", "RT-NOTHING-*", "--", "true"), "matches no rule of runtime-api"),
         (("--report", "pdf=x", "--", "true"), "the format is one of json, har"),
         (("--recording", "missing.har"), "can't be read: No such file"),
+        (("--recording", "missing.har", "--scenario", "life.*"), "--scenario has no effect on --recording"),
+        (("--port", "8080", "--", "true"), "--port is for --attach"),
+        (("--only", "RT-AUTH-01", "--", "true"), "none of these rules binds Runtimes"),
+        (("--timing", "lock=3,heartbeat=5", "--", "true"), "can't keep a lock of 3 s"),
+        (("--", ""), "the command is empty"),
         ((*SHORT, "--", "./no-such-runtime"), "no-such-runtime"),
     ],
 )
