@@ -71,6 +71,9 @@ class Line(asyncio.Protocol):
         self._waiting: asyncio.Future[Reply | None] | None = None
         self._parser: Any = None
         self._body: list[bytes] = []
+        self._until_end = False
+        """Whether the answer's head was there and named no length: it ends with the connection."""
+        self._framed = False
 
     async def ask(self, request: bytes) -> Reply | None:
         """The answer; None where none came whole. Raises :class:`Gone`."""
@@ -78,6 +81,7 @@ class Line(asyncio.Protocol):
         if transport is None:
             return None
         self._parser, self._body = httptools.HttpResponseParser(self), []
+        self._until_end, self._framed = False, False
         self._waiting = asyncio.get_running_loop().create_future()
         transport.write(request)
         try:
@@ -138,10 +142,18 @@ class Line(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The other side hung up, or we did."""
-        del exc
         if self._transport is None or self._transport.is_closing():
             self._transport = None
-            self._end(None)
+            self._end(self._reply() if self._until_end and exc is None else None)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A field of the head."""
+        del value
+        self._framed = self._framed or name.lower() in (b"content-length", b"transfer-encoding")
+
+    def on_headers_complete(self) -> None:
+        """The head is there."""
+        self._until_end = not self._framed and self._parser.get_status_code() >= 200
 
     def on_body(self, body: bytes) -> None:
         """A part of the body."""
@@ -153,4 +165,7 @@ class Line(asyncio.Protocol):
         if status >= 200:
             if not self._parser.should_keep_alive():
                 self.close()
-            self._end(Reply(status, b"".join(self._body)))
+            self._end(self._reply())
+
+    def _reply(self) -> Reply:
+        return Reply(self._parser.get_status_code(), b"".join(self._body))

@@ -83,11 +83,17 @@ class Recorder:
         else:
             body = reply.json if reply.content else {}
             code = body.get("errorCode") if reply.status >= 400 else None
-            told = {name: body[name] for name in TOLD.get(kind, ()) if name in body} if reply.status < 300 else {}
+            kept = TOLD.get(kind, ()) if reply.status < 300 else ()
+            told = {name: _plain(body[name]) for name in kept if name in body}
             code = code if isinstance(code, str) else None
             made = Operation(number, job, process, kind, invoked, completed, reply.status, code, told, sent or {})
         self.operations.append(made)
         return made
+
+
+def _plain(value: Any) -> Any:
+    """A whole number as such, however it was written."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _named(reply: Reply | None) -> str:

@@ -47,6 +47,15 @@ def figures(recorder: Recorder) -> list[dict[str, Any]]:
     return found
 
 
+def remarks(recorder: Recorder) -> list[str]:
+    """What a reader should know of answers that tell nothing."""
+    told = [(answer, count) for answers in recorder.answers.values() for answer, count in answers.items()]
+    broken = sum(count for answer, count in told if answer.startswith("5"))
+    silent = sum(count for answer, count in told if answer == "no answer")
+    found = [f"{broken} answers were 5xx: taken for lost, whatever they say"] if broken else []
+    return [*found, f"{silent} requests got no answer"] if silent else found
+
+
 def as_data(head: Mapping[str, Any], recorder: Recorder, invariants: Sequence[Invariant]) -> dict[str, Any]:
     """The run as plain data; ``head`` stands first."""
     requests = sum(answers.total() for answers in recorder.answers.values())
@@ -60,6 +69,7 @@ def as_data(head: Mapping[str, Any], recorder: Recorder, invariants: Sequence[In
         "p50Ms": round(quantile(seconds, 0.5) * 1000, 2),
         "p99Ms": round(quantile(seconds, 0.99) * 1000, 2),
         "operations": figures(recorder),
+        "remarks": remarks(recorder),
         "invariants": [_invariant(invariant) for invariant in invariants],
     }
 
@@ -111,6 +121,7 @@ def page(data: Mapping[str, Any], invariants: Sequence[Invariant]) -> str:
         answers = ", ".join(f"{answer}: {count}" for answer, count in row["answers"].items())
         row_ = f"{row['operation']:<10} {row['requests']:>8} {row['p50Ms']:>8.1f} {row['p99Ms']:>8.1f}"
         lines.append(f"{row_}  {answers}")
+    lines += ["", *data["remarks"]] if data["remarks"] else []
     lines += ["", f"{'':<30} {'verdict':<8} {'valid':>7} {'unknown':>8} {'invalid':>8}  jobs"]
     for invariant in invariants:
         counts = invariant.counts

@@ -66,12 +66,11 @@ def one_win(history: JobHistory) -> Contradiction | None:
     """An attempt is granted once."""
     seen: dict[int, Operation] = {}
     for grant in history.grants:
-        attempt = grant.told.get("attemptNo")
-        if attempt is None:
-            continue
+        attempt = _attempt(grant)
         if attempt in seen:
             return Contradiction(f"attempt {attempt} was granted twice", (seen[attempt], grant))
-        seen[attempt] = grant
+        if attempt >= 0:
+            seen[attempt] = grant
     return None
 
 
@@ -208,7 +207,7 @@ def _counted(history: JobHistory, taken: list[Operation]) -> Contradiction | Non
 
 def counters(history: JobHistory) -> Contradiction | None:
     """Each attempt that ends without success counts one, in what locks, failures and the job itself tell."""
-    told = sorted((item for item in history.grants if _attempt(item) is not None), key=lambda item: item.invoked)
+    told = sorted((item for item in history.grants if _attempt(item) >= 0), key=lambda item: item.invoked)
     for one, other in combinations(told, 2):
         if one.before(other) and _attempt(one) > _attempt(other):
             return Contradiction("the attempts count down", (one, other))
@@ -225,6 +224,7 @@ def counters(history: JobHistory) -> Contradiction | None:
 
 
 def _attempt(item: Operation) -> int:
+    """The attempt that a lock tells; -1 where it tells none."""
     found = item.told.get("attemptNo")
     return found if isinstance(found, int) else -1
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import socket
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +16,7 @@ import jsonschema
 import pytest
 import requests
 import uvloop
+from serve_variants import CATALOGUE
 from test_command import contract, last_line
 
 import conformance
@@ -24,6 +28,7 @@ from contract_tests.histories.operations import Limits
 from contract_tests.histories.verdicts import judge_all
 
 SCHEMA = json.loads((Path(conformance.__file__).parent / "schemas" / "load.schema.json").read_text("utf-8"))
+SERVE = Path(__file__).with_name("serve_variants.py")
 KEY = "key-of-the-load"
 LIMITS = Limits(lock=0.4, sweep=0.4, slack=0.003)
 STATES = frozenset({"job", "inspect-job", "revoke-ai-consent", "cancel-job"})
@@ -51,6 +56,14 @@ MORE_MUTANTS = {
     "revoke.not-running": {"stopped"},
     "revoke.not-pending": {"stopped"},
 }
+OTHERS = [
+    *(build for build in CATALOGUE["runtime-api"].builds if build != "expired for a while"),
+    # the traits of that build but for its pages, which it has at the paths of worlds, too
+    "sweeper late, shows expired",
+    "closes at the end",
+    "a late result is LOCK_NOT_HELD",
+]
+"""Builds and traits that are right in another way."""
 LATE = {"kind": "delay", "distribution": {"uniform": [0.0002, 0.02]}}
 TROUBLE = {
     "late": [{"fault": LATE, "when": {"share": 0.3}}, {"fault": {**LATE, "at": "answer"}, "when": {"share": 0.3}}],
@@ -82,6 +95,17 @@ def run(wanted):
 
 def words(outcome):
     return {invariant.checker.name: invariant.word for invariant in judge_all(outcome.histories)}
+
+
+def evidence(found):
+    """What to read of those that are not valid."""
+    shown = [(item, *pair) for item in found for pair in [*item.invalid, *item.broken_down][:1]]
+    return "\n".join(
+        "\n".join(
+            [item.checker.name, verdict.text, *(one.shown(history.operations[0].invoked) for one in verdict.evidence)]
+        )
+        for item, history, verdict in shown
+    )
 
 
 def test_the_reference_is_right_under_load_and_the_report_is_of_its_schema(tmp_path):
@@ -200,7 +224,7 @@ def test_trouble_on_the_way_makes_nothing_invalid(server, trouble, seed):
     outcome = run(replace(wanted, clients=64, jobs=1000, seed=seed))
     assert outcome.problem is None
     found = judge_all(outcome.histories)
-    assert {item.word for item in found} == {"valid"}, [(item.checker.name, item.invalid[:1]) for item in found]
+    assert {item.word for item in found} == {"valid"}, evidence(found)
     assert len(outcome.histories) > 900
 
 
@@ -210,3 +234,33 @@ def test_what_races_break_is_invalid_whatever_is_lost(server, mutant):
     wanted = order(server, mutant=mutant, faults=TROUBLE["lost"])
     found = words(run(replace(wanted, clients=64, jobs=300)))
     assert {name for name in (MUTANTS | MORE_MUTANTS)[mutant] if found[name] == "invalid"}, found
+
+
+@pytest.fixture(scope="module")
+def variants():
+    """The base URLs of builds that are right in other ways, by name."""
+    names = [f"runtime-api/{build}" for build in OTHERS]
+    server = subprocess.Popen(
+        [sys.executable, "-W", "ignore", str(SERVE), KEY, "whsec_dGhlIHNlY3JldA==", *names],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(SERVE.parents[2])},
+    )
+    yield json.loads(server.stdout.readline())
+    server.communicate(timeout=10)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("build", OTHERS)
+def test_a_build_that_is_right_in_another_way_is_right_under_load(variants, build):
+    name = f"runtime-api/{build}"
+    world = reference.make_world(variants[name], timing={"lock": LIMITS.lock}, clock="real", mutant=name)
+    states = RUNTIME_API.states_url(world)
+    with requests.Session() as session:
+        offered = frozenset(session.get(states, timeout=10).json()["states"])
+    wanted = replace(order(variants[name], world), states=states, offered=offered, jobs=300)
+    outcome = run(replace(wanted, limits=replace(LIMITS, sweep=1.5)))
+    assert outcome.problem is None
+    found = judge_all(outcome.histories)
+    assert {item.word for item in found} == {"valid"}, evidence(found)
