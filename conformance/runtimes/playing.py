@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+from conformance.processes import first_signal_alone
 from conformance.runtimes.environment import Given, Template
 from conformance.runtimes.leaks import MODEL_KEY, SERVICE_TOKEN, OutputWatch
 from conformance.runtimes.mock import Mock, MockFailed, MockWorld, TooMuch, mock
@@ -144,7 +145,7 @@ class Playground:
 @contextlib.asynccontextmanager
 async def playground() -> AsyncIterator[Playground]:
     """A mock for the length of the block, after which no process of a Runtime is left."""
-    with adopting():
+    with first_signal_alone(), adopting():
         async with mock() as server:
             yield Playground(server)
 
