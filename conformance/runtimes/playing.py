@@ -33,6 +33,10 @@ _CANCELLING = 5.0
 _TRIES, _MOMENT = 20, 0.1
 
 
+class PortTaken(ValueError):  # noqa: N818
+    """The port on which a Runtime started by hand is to find its API is in use; the text says so, and the mend."""
+
+
 @dataclass(frozen=True, slots=True)
 class Command:
     """How a Runtime is started: program and arguments, and ``--env NAME=TEMPLATE``."""
@@ -117,8 +121,9 @@ async def play(
 
     ``told`` is called as each one is over. Scenarios that a Runtime started by hand can't play (``by_hand``,
     ``own_key``, ``late``) are for the caller to leave out. Raises
-    :class:`~conformance.runtimes.process.CannotStart` where the command can't be started at all, and
-    :class:`~conformance.reference.ReferenceFailed` where the mock can't.
+    :class:`~conformance.runtimes.process.CannotStart` where the command can't be started at all,
+    :class:`PortTaken` where the port of one started by hand can't be had, and
+    :class:`~conformance.reference.ReferenceFailed` where the mock can't be started.
     """
     async with playground() as ground:
         return await ground.play(scenarios, runtime, timing, pace, told)
@@ -317,7 +322,13 @@ class _Players:
                 if error.status != HTTPStatus.CONFLICT:
                     raise
             await asyncio.sleep(_MOMENT)
-        return await self._mock.world(**options)
+        try:
+            return await self._mock.world(**options)
+        except MockFailed as error:
+            # Later on, it was ours: what was recorded by then is not to be lost.
+            if error.status == HTTPStatus.CONFLICT and isinstance(self._runtime, Attached) and not self._polled:
+                raise PortTaken(f"port {self._runtime.port} is in use; choose another --port") from None
+            raise
 
     async def _quieten(self, runtime: Attached) -> None:
         """Let the Runtime find out that its last world is gone: what it still does there is no part of the next one."""

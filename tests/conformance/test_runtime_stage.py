@@ -15,7 +15,7 @@ import pytest
 from tiny_runtimes import POLLER, python
 
 from conformance.runtimes.environment import Template, surroundings
-from conformance.runtimes.playing import Attached, Command, Pace, play
+from conformance.runtimes.playing import Attached, Command, Pace, PortTaken, play
 from conformance.runtimes.process import CannotStart
 from contract_tests.runtime.recorded import histories
 from contract_tests.runtime.stage import Scenario, Timing
@@ -263,6 +263,15 @@ def test_a_runtime_that_never_polls_is_waited_for_as_long_as_was_said():
 def test_a_command_that_cant_be_started_ends_it_all():
     with pytest.raises(CannotStart, match="/no/such/program can't be started"):
         played([nothing] * 3, ["/no/such/program"])
+
+
+def test_a_port_that_cant_be_had_is_told_with_the_mend():
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        sock.listen()
+        port = sock.getsockname()[1]
+        with pytest.raises(PortTaken, match=f"^port {port} is in use; choose another --port$"):
+            played(nothing, Attached(port, "the-token-of-the-user", "by-hand", free()))
 
 
 def test_variables_of_other_names_are_enough():
