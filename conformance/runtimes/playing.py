@@ -23,6 +23,7 @@ from conformance.runtimes.strays import adopting
 from contract_tests.runtime.history import Facts
 
 if TYPE_CHECKING:
+    from contract_tests.runtime.history import History
     from contract_tests.runtime.stage import Scenario, Timing
 
 MOST_SILENT = 2
@@ -31,6 +32,9 @@ _QUIET, _QUIET_AT_MOST = 3.0, 60.0
 _SLOT = 10.0
 _CANCELLING = 5.0
 _TRIES, _MOMENT = 20, 0.1
+_MOST_CALLED = 3
+"""Paths that are told of a Runtime that never polled."""
+_LONGEST_PATH = 120
 
 
 class PortTaken(ValueError):  # noqa: N818
@@ -244,9 +248,10 @@ class _Players:
             self._silent.append(scenario.id)
         if stage.process is not None and stage.gone:
             status = stage.process.status
-            played.problems.append(f"the Runtime ended before its first poll, with exit status {status}")
+            problem = f"the Runtime ended before its first poll, with exit status {status}"
         else:
-            played.problems.append(f"the Runtime did not poll within {self._pace.start:g} s")
+            problem = f"the Runtime did not poll within {self._pace.start:g} s"
+        played.problems.append(problem + stage.watch.clean(_called(stage.recording.history)))
         return False
 
     async def _play(self, scenario: Scenario, stage: LiveStage, played: Played) -> None:
@@ -350,6 +355,17 @@ class _Players:
 def _add(played: Played, problem: str) -> None:
     if problem not in played.problems:
         played.problems.append(problem)
+
+
+def _called(history: History) -> str:
+    """What one that never polled called instead; nothing where it called nothing."""
+    answers: dict[str, str] = {}
+    for call in history.calls:
+        answers.setdefault(f"{call.method} {call.path[:_LONGEST_PATH]}", str(call.status or "no answer"))
+    if not answers:
+        return ""
+    told = ", ".join(f"{called} ({answer})" for called, answer in list(answers.items())[:_MOST_CALLED])
+    return f"; it called {told}{', ...' if len(answers) > _MOST_CALLED else ''}"
 
 
 def _keys(data: Any) -> Iterator[str]:

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import textwrap
 import time
 
 import psutil
@@ -263,6 +264,23 @@ def test_a_runtime_that_never_polls_is_waited_for_as_long_as_was_said():
 def test_a_command_that_cant_be_started_ends_it_all():
     with pytest.raises(CannotStart, match="/no/such/program can't be started"):
         played([nothing] * 3, ["/no/such/program"])
+
+
+def test_of_a_runtime_that_never_polled_is_told_what_it_called():
+    code = """
+        import os, urllib.error, urllib.request
+        for path in ("/api/internal/runtime/jobs/poll", "/api/internal/runtime/jobs/poll", "/b", "/c", "/d"):
+            try:
+                url = os.environ["API_BASE_URL"] + path + "?" + os.environ["RUNTIME_SERVICE_TOKEN"]
+                urllib.request.urlopen(urllib.request.Request(url, b"{}", method="POST"))
+            except urllib.error.HTTPError:
+                pass
+    """
+    (one,) = played(nothing, python(textwrap.dedent(code)))
+    assert one.problems == [
+        "the Runtime ended before its first poll, with exit status 0; it called POST /api/internal/runtime/jobs/poll "
+        "(404), POST /b (404), POST /c (404), ..."
+    ]
 
 
 def test_a_port_that_cant_be_had_is_told_with_the_mend():
