@@ -283,6 +283,12 @@ def test_of_a_runtime_that_never_polled_is_told_what_it_called():
     ]
 
 
+def test_what_a_runtime_said_last_is_kept_when_it_ended_as_it_should():
+    (one,) = played(nothing, python('print("ready for work", flush=True)\n' + POLLER))
+    assert (one.problems, one.exit_status) == ([], 7)
+    assert "ready for work" in one.said
+
+
 def test_a_port_that_cant_be_had_is_told_with_the_mend():
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
