@@ -22,7 +22,7 @@ from conformance.results import Run, judge_rules
 from conformance.runner import stamp
 from conformance.runtimes.environment import Given, Template, TemplateError
 from conformance.runtimes.judged import judged, unseen
-from conformance.runtimes.playing import Attached, Command, Pace, Played, play
+from conformance.runtimes.playing import Attached, Command, Pace, Played, PortTaken, play
 from conformance.runtimes.ports import free_port
 from conformance.runtimes.process import CannotStart
 from conformance.systems import RUNTIME_API, RUNTIME_CLIENT
@@ -233,7 +233,7 @@ class _Session:
         with interruptible():
             try:
                 asyncio.run(self._play(target))
-            except CannotStart as error:
+            except (CannotStart, PortTaken) as error:
                 raise click.UsageError(str(error)) from None
             except ReferenceFailed as error:
                 raise Inconclusive(f"the mock does not run: {error}") from None
