@@ -108,14 +108,17 @@ class Play:
                 await self._execute(actor, attempt if isinstance(attempt, int) else 0)
             elif not self.over:
                 refusals += 1
-                await self._refused(actor, refusals)
+                await self._refused(actor, lock, refusals)
 
-    async def _refused(self, actor: Actor, refusals: int) -> None:
-        """Meddle, or wait: for a moment, until the lock may lapse, or until the holder gives up."""
+    async def _refused(self, actor: Actor, lock: Operation, refusals: int) -> None:
+        """Meddle, or wait: for a moment, until the lock may lapse, or until the holder gives up.
+
+        All leave when the job was refused long after it had to be free: it is over, or stuck.
+        """
         if self._chance(0.15):
             await self._meddle(actor)
         now = time.monotonic()
-        stuck = now - self._moved > self._limits.lock + self._limits.sweep + 1
+        stuck = lock.invoked - self._moved > self._limits.lock + self._limits.sweep + 1
         if stuck or (refusals > 2 and self._chance(0.1)):
             await self._inspect()
         if stuck:
