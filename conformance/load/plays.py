@@ -60,6 +60,7 @@ class Play:
 
     async def run(self) -> None:
         """Play until the job has ended, or nothing happens to it any more; then try what must not succeed any more."""
+        await asyncio.gather(*(actor.ready() for actor in self._cast))
         async with asyncio.TaskGroup() as group:
             for actor in self._cast:
                 group.create_task(self._runtime(actor))
@@ -157,6 +158,7 @@ class Play:
         for _ in range(self._random.choice((0, 1, 1, 2))):
             self._heard(await actor.heartbeat(self.work, self._random))
             await asyncio.sleep(self._random.uniform(0, 0.01))
+        await actor.ready()
         hash_, other = f"sha256-{actor.name}-{attempt}", f"sha256-{actor.name}-{attempt}-again"
         match ending:
             case "results at once":
