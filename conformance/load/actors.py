@@ -44,6 +44,11 @@ class Actor:
         self._headers = {KEY_HEADER: key, INSTANCE_HEADER: name}
         self._line, self._second = Line(place), Line(place)
 
+    async def ready(self) -> None:
+        """Open both connections: what is to race does not wait for one."""
+        await self._line.ready()
+        await self._second.ready()
+
     async def poll(self) -> list[dict[str, Any]]:
         """The jobs that it is told."""
         body = {"runtimeInstanceId": self.name, "supportedJobTypes": JOB_TYPES, "limit": 50}

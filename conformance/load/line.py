@@ -94,6 +94,10 @@ class Line(asyncio.Protocol):
                 self.close()
             self._waiting = None
 
+    async def ready(self) -> None:
+        """Open the connection, so that what is sent next is sent at once. Raises :class:`Gone`."""
+        await self._open()
+
     async def lose(self, request: bytes, seconds: float) -> None:
         """Send a request, and hang up so many seconds later, whatever came meanwhile. Raises :class:`Gone`."""
         transport = await self._open()

@@ -60,6 +60,7 @@ class Play:
 
     async def run(self) -> None:
         """Play until the job has ended, or nothing happens to it any more; then try what must not succeed any more."""
+        await asyncio.gather(*(actor.ready() for actor in self._cast))
         async with asyncio.TaskGroup() as group:
             for actor in self._cast:
                 group.create_task(self._runtime(actor))
@@ -108,14 +109,17 @@ class Play:
                 await self._execute(actor, attempt if isinstance(attempt, int) else 0)
             elif not self.over:
                 refusals += 1
-                await self._refused(actor, refusals)
+                await self._refused(actor, lock, refusals)
 
-    async def _refused(self, actor: Actor, refusals: int) -> None:
-        """Meddle, or wait: for a moment, until the lock may lapse, or until the holder gives up."""
+    async def _refused(self, actor: Actor, lock: Operation, refusals: int) -> None:
+        """Meddle, or wait: for a moment, until the lock may lapse, or until the holder gives up.
+
+        All leave when the job was refused long after it had to be free: it is over, or stuck.
+        """
         if self._chance(0.15):
             await self._meddle(actor)
         now = time.monotonic()
-        stuck = now - self._moved > self._limits.lock + self._limits.sweep + 1
+        stuck = lock.invoked - self._moved > self._limits.lock + self._limits.sweep + 1
         if stuck or (refusals > 2 and self._chance(0.1)):
             await self._inspect()
         if stuck:
@@ -154,6 +158,7 @@ class Play:
         for _ in range(self._random.choice((0, 1, 1, 2))):
             self._heard(await actor.heartbeat(self.work, self._random))
             await asyncio.sleep(self._random.uniform(0, 0.01))
+        await actor.ready()
         hash_, other = f"sha256-{actor.name}-{attempt}", f"sha256-{actor.name}-{attempt}-again"
         match ending:
             case "results at once":

@@ -79,7 +79,7 @@ def some_win(history: JobHistory) -> Contradiction | None:
     if history.retries is None:
         return None
     for lock in history.by_kind["lock"]:
-        if lock.refused and not _taken(history, lock):
+        if lock.status == 409 and not _taken(history, lock):
             return Contradiction("refused, and nobody could hold it", (*_last_holds(history, lock), lock))
     return None
 

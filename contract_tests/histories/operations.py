@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 Kind = Literal["create", "lock", "heartbeat", "result", "fail", "revoke", "cancel", "inspect"]
 FINAL = ("succeeded", "failed", "cancelled")
+BETWEEN = (408, 425, 429)
+"""Refusals that are no build's word on a job: too slow, too early, too many."""
 _NOTHING: Mapping[str, Any] = {}
 
 
@@ -36,8 +38,8 @@ class Operation:
 
     @property
     def lost(self) -> bool:
-        """Whether nobody knows what became of it: no answer, or one of the class 5xx."""
-        return self.status is None or self.status >= 500
+        """Whether nobody knows what became of it: no answer, one of the class 5xx, or of who stands between."""
+        return self.status is None or self.status >= 500 or self.status in BETWEEN
 
     @property
     def accepted(self) -> bool:
@@ -47,7 +49,7 @@ class Operation:
     @property
     def refused(self) -> bool:
         """Whether it was answered with a refusal, so that it changed nothing."""
-        return self.status is not None and 300 <= self.status < 500
+        return self.status is not None and 300 <= self.status < 500 and not self.lost
 
     @property
     def latest(self) -> float:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -16,13 +17,16 @@ import jsonschema
 import pytest
 import requests
 import uvloop
+from click.testing import CliRunner
 from serve_variants import CATALOGUE
 from test_command import contract, last_line
 
 import conformance
 from conformance import reference
+from conformance.commands.load import load
 from conformance.load import running
 from conformance.load.running import Load, Order
+from conformance.processes import python
 from conformance.systems import RUNTIME_API
 from contract_tests.histories.operations import Limits
 from contract_tests.histories.verdicts import judge_all
@@ -44,7 +48,7 @@ MUTANTS = {
 MORE_MUTANTS = {
     "lock.any-state": {"ownership"},
     "lock.again-by-holder": {"one-win", "ownership"},
-    "lock.59-seconds": {"holders-stay", "ownership"},
+    "lock.59-seconds": {"holders-only"},  # which here is longer than the build says
     "heartbeat.no-extension": {"holders-stay", "ownership"},
     "result.stranger": {"holders-only"},
     "result.again-201": {"result-stays"},
@@ -110,14 +114,14 @@ def evidence(found):
 
 def test_the_reference_is_right_under_load_and_the_report_is_of_its_schema(tmp_path):
     report = tmp_path / "load.json"
-    done = contract("load", "--jobs", "60", *BRIEF, "--report", f"json={report}", cwd=tmp_path)
+    done = contract("load", "--jobs", "50", *BRIEF, "--report", f"json={report}", cwd=tmp_path)
     assert (done.returncode, last_line(done)) == (0, "conformant"), done.stdout + done.stderr
     data = json.loads(report.read_text("utf-8"))
     jsonschema.validate(data, SCHEMA)
     assert {invariant["verdict"] for invariant in data["invariants"]} == {"valid"}
-    assert data["jobs"] == 60
+    assert data["jobs"] == 50
     answers = {row["operation"]: row["answers"] for row in data["operations"]}
-    assert answers["lock"]["409 JOB_ALREADY_LOCKED"] > 60
+    assert answers["lock"]["409 JOB_ALREADY_LOCKED"] > 50
     assert answers["lock"]["lost on purpose"] > 1
     assert answers["heartbeat"]["409 LOCK_NOT_HELD"] > 1
     assert "500" not in json.dumps(list(answers.values()))
@@ -126,7 +130,7 @@ def test_the_reference_is_right_under_load_and_the_report_is_of_its_schema(tmp_p
 
 
 def test_a_double_lock_is_not_conformant_and_the_two_are_shown():
-    done = contract("load", "--jobs", "10", *BRIEF, "--mutant", "lock.race")
+    done = contract("load", "--jobs", "6", *BRIEF, "--mutant", "lock.race")
     assert (done.returncode, last_line(done)) == (1, "non-conformant"), done.stdout + done.stderr
     [_, shown, *_] = done.stdout.split("of locks at once one wins (RT-LOCK-12, RT-LOCK-13): ")
     head, _, first, second, *_ = shown.splitlines()
@@ -186,6 +190,22 @@ def test_a_build_that_goes_away_is_no_verdict():
     assert "invalid" not in words(outcome).values()
 
 
+def test_an_interrupted_run_is_no_verdict(server):
+    world = order(server).base_url
+    given = ("--base-url", world, "--provider-states", RUNTIME_API.states_url(world), "--api-key", KEY, *BRIEF)
+    process = subprocess.Popen(
+        python("conformance", "load", *given), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    with requests.Session() as session:
+        asked = {"params": {"operationId": "lockJob", "limit": 1}, "timeout": 10}
+        while not session.get(f"{world}/__control__/journal", **asked).json()["entries"]:
+            assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=20)
+    assert (process.returncode, output) == (3, "")
+    assert errors.splitlines() == ["interrupted", "inconclusive"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "mend"),
     [
@@ -199,9 +219,9 @@ def test_a_build_that_goes_away_is_no_verdict():
     ],
 )
 def test_wrong_usage_is_told(arguments, mend):
-    done = contract("load", *arguments)
-    assert done.returncode == 2
-    assert mend in done.stderr
+    done = CliRunner().invoke(load, arguments)
+    assert done.exit_code == 2
+    assert mend in done.output
 
 
 @pytest.mark.soak
@@ -217,7 +237,7 @@ def test_thousands_of_jobs_and_64_runtimes(tmp_path):
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("trouble", TROUBLE)
 def test_trouble_on_the_way_makes_nothing_invalid(server, trouble, seed):
     wanted = order(server, faults=TROUBLE[trouble])

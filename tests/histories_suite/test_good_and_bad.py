@@ -205,8 +205,10 @@ def test_a_lost_answer_is_no_excuse_for_what_it_does_not_explain():
     assert tape.evidence("holders-only") == [("lock", "a"), ("lock", "b"), ("heartbeat", "a")]
 
 
-def test_an_answer_of_5xx_is_lost():
-    assert Tape().lock("a", 0, 503).beat("a", 0.1).words()["holders-only"] == "unknown"
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_an_answer_of_5xx_or_of_who_stands_between_is_lost(status):
+    assert Tape().lock("a", 0, status).beat("a", 0.1).words()["holders-only"] == "unknown"
+    assert "invalid" not in Tape().lock("a", 0, status).words().values()
 
 
 def test_an_end_that_nobody_saw_is_unknown():
