@@ -225,7 +225,7 @@ async def test_the_platforms_mode_needs_no_credential(api: RuntimeApi, given: Gi
 async def test_the_platforms_mode_needs_none_that_the_job_names(api: RuntimeApi, given: Given) -> None:
     """Mode `platform_key` without `credentialId`, of a job that names a credential: 200."""
     id_, user, _ = await credential(given)
-    job = await given.locked_job(apiKeyMode=PLATFORM, credentialId=id_, userId=user)
+    job = await job_with_credential(given, id_, user, apiKeyMode=PLATFORM)
     await api.resolve(job, mode=PLATFORM).succeeds()
 
 
