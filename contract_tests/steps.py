@@ -148,7 +148,7 @@ async def credential(given: Given, **params: Any) -> tuple[str, str, str]:
 async def job_with_credential(given: Given, id_: str, user: str, **params: Any) -> JobRef:
     """A locked job of a user that is to use a stored key; skips the check where the build makes none such."""
     try:
-        return await given.locked_job(userId=user, apiKeyMode=USER_MODE, credentialId=id_, **params)
+        return await given.locked_job(**{"userId": user, "apiKeyMode": USER_MODE, "credentialId": id_, **params})
     except StateRefused as refused:
         raise CheckSkipped(f"the build makes no job with that credential: {refused}") from None
 

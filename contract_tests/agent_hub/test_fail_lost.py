@@ -57,6 +57,19 @@ async def test_a_round_that_falls_silent_is_lost(given: HubGiven) -> None:
 
 
 @requirement("HUB-FAIL-50")
+async def test_silence_counts_from_its_beginning(given: HubGiven) -> None:
+    """A round that fell silent 10 s before its node goes offline: `node_lost` 30 s after the round was heard last."""
+    async with Started(given) as start:
+        [job] = await side_by_side(given, falls_silent(3))
+    await start.exactly(13)
+    await given.offline(job.project.node)
+    await start.before(3 + given.timing.node_lost)
+    await becomes(given, job, "running")
+    await start.exactly(3 + given.timing.node_lost)
+    failed_by(await becomes(given, job, "failed"), "node_lost")
+
+
+@requirement("HUB-FAIL-50")
 async def test_a_silent_node_reports_no_timeout(given: HubGiven) -> None:
     """The round's limit passes while the node is silent: `node_lost` 30 s after it fell silent, not `timeout`."""
     async with Started(given) as start:

@@ -8,7 +8,7 @@ import pytest
 
 from contract_tests.checks import CheckFailed, about, expect, expect_fields, requirement
 from contract_tests.client import RuntimeApi
-from contract_tests.steps import rerun, runs_out
+from contract_tests.steps import USER_MODE, credential, job_with_credential, rerun, runs_out
 from contract_tests.transport import StateRefused
 
 if TYPE_CHECKING:
@@ -66,6 +66,17 @@ async def test_a_rerun_copies_the_input(given: Given) -> None:
     rules = {**dict.fromkeys(wanted, ("RT-ADMIN-54",)), "status": ("RT-ADMIN-51",), "idempotencyKey": ("RT-ADMIN-53",)}
     rules |= dict.fromkeys(("retryCount", "attemptNo"), ("RT-ADMIN-52",))
     expect_fields(row, wanted, rules=rules)
+
+
+@requirement("RT-ADMIN-54")
+async def test_a_rerun_uses_the_same_key(api: RuntimeApi, given: Given) -> None:
+    """The rerun of a job that uses a user's key names that key, too."""
+    id_, user, _ = await credential(given)
+    job = await job_with_credential(given, id_, user)
+    await api.fail(job, retryable=False).succeeds()
+    await given.settles(job)
+    row = await given.inspect(await rerun(given, job))
+    expect_fields(row, {"apiKeyMode": USER_MODE, "credentialId": id_})
 
 
 @requirement("RT-ADMIN-50")

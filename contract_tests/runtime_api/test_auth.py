@@ -147,3 +147,13 @@ async def test_the_body_names_the_instance(api: RuntimeApi, given: Given, value:
         await api.raw("POST", path, body={**body, **more}).fails(400, "INVALID_REQUEST")
     longest = "i" * 128
     await api.raw("POST", f"{job.path}/lock", body={"runtimeInstanceId": longest}).succeeds()
+    failure = {"errorCode": "MODEL_TIMEOUT", "errorMessage": "late", "retryable": True}
+    await api.raw("POST", f"{job.path}/fail", body={**body, **failure}, by=longest).fails(400, "INVALID_REQUEST")
+
+
+@requirement("RT-AUTH-58")
+async def test_a_name_of_one_character_is_one(api: RuntimeApi, given: Given) -> None:
+    """A Runtime whose id is one character, in the header and in the body, is served."""
+    job = await given.job()
+    await api.lock(job, by="i").succeeds()
+    await api.heartbeat(job, by="i").succeeds()

@@ -30,6 +30,17 @@ async def test_switching_ai_off_cancels_pending_jobs(api: RuntimeApi, given: Giv
     await api.lock(other).succeeds()
 
 
+@requirement("RT-CANCEL-52")
+async def test_switching_ai_off_ends_pending_jobs(given: Given, clock: Clock) -> None:
+    """A pending job that a revocation cancels: `finishedAt` now."""
+    job = await given.job()
+    before = await clock.now()
+    await given.revoke_ai_consent(job.user_id)
+    finished, after = (await given.inspect(job)).get("finishedAt"), await clock.now()
+    good = finished is not None and before <= finished <= after
+    expect(good, f"finishedAt within {before} to {after}", str(finished), "/finishedAt")
+
+
 @requirement("RT-CANCEL-04", "RT-CANCEL-53", "RT-CANCEL-54")
 @pytest.mark.parametrize("state", ["locked", "running"])
 async def test_switching_ai_off_marks_jobs_in_work(given: Given, state: str) -> None:

@@ -306,6 +306,8 @@ async def test_nothing_moves_a_finished_job(api: RuntimeApi, given: Given, state
         await call(api, operation, job, STRANGER).answers()
     await api.result(job, by=FIRST, hash="sha256-other").answers()
     await api.fail(job, by=FIRST, retryable=False).answers()
+    if given.clock.advances:
+        await given.clock.advance(0.01)
     await given.revoke_ai_consent(job.user_id)
     if given.clock.advances:
         await given.clock.advance(given.timing.lock * 3)

@@ -225,7 +225,7 @@ async def test_the_platforms_mode_needs_no_credential(api: RuntimeApi, given: Gi
 async def test_the_platforms_mode_needs_none_that_the_job_names(api: RuntimeApi, given: Given) -> None:
     """Mode `platform_key` without `credentialId`, of a job that names a credential: 200."""
     id_, user, _ = await credential(given)
-    job = await given.locked_job(apiKeyMode=PLATFORM, credentialId=id_, userId=user)
+    job = await job_with_credential(given, id_, user, apiKeyMode=PLATFORM)
     await api.resolve(job, mode=PLATFORM).succeeds()
 
 
@@ -280,10 +280,11 @@ async def test_the_answer_is_not_kept(api: RuntimeApi, given: Given, mode: str) 
 
 @requirement("RT-CRED-58")
 async def test_the_job_id_has_1_to_128_characters(api: RuntimeApi) -> None:
-    """`jobId` in the body: empty, of 129 characters or no string is 400; 128 characters are judged as an id."""
+    """`jobId` in the body: empty, of 129 characters or no string is 400; 1 and 128 characters are judged as an id."""
     bad: list[Any] = ["", "j" * 129, 7, None]
     for value in bad:
         body = {"jobId": value, "apiKeyMode": PLATFORM, "provider": "deepseek"}
         await api.raw("POST", RESOLVE, body=body).fails(400, "INVALID_REQUEST")
     await api.raw("POST", RESOLVE, body={"apiKeyMode": PLATFORM, "provider": "deepseek"}).fails(400, "INVALID_REQUEST")
-    await api.resolve("j" * 128).fails(404, "JOB_NOT_FOUND")
+    for length in (1, 128):
+        await api.resolve("j" * length).fails(404, "JOB_NOT_FOUND")

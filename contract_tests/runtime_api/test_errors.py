@@ -92,6 +92,9 @@ async def test_errors_say_whether_to_repeat(api: RuntimeApi, given: Given) -> No
         (api.heartbeat(job, by="runtime-b"), False, "RT-HB-03"),
         (api.lock(job, by="x" * 129), False, "RT-ERR-01"),
         (api.raw("POST", f"{BASE}/no-such-path"), False, "RT-ERR-01"),
+        (api.raw("PUT", f"{BASE}/jobs/poll"), False, "RT-ERR-51"),
+        (api.raw("POST", LOCK_UNKNOWN, content=b"a", headers=TEXT), False, "RT-ERR-54"),
+        (api.poll(capabilities={"supportedSnapshotVersions": ["no_such_version"]}), False, "RT-POLL-59"),
     ):
         with about(rule, step="refusing what is not to be done"):
             answer = await call.refused()
@@ -164,6 +167,8 @@ async def test_a_body_too_large_is_413(api: RuntimeApi) -> None:
             expect(
                 answer.json.get("errorCode") == "PAYLOAD_TOO_LARGE", "PAYLOAD_TOO_LARGE", answer.json.get("errorCode")
             )
+            came = answer.json.get("retryable")
+            expect(came is False, "retryable false", json.dumps(came), "/retryable")
             return
     raise CheckSkipped("the build accepts bodies of 32 MiB")
 
@@ -230,6 +235,16 @@ async def test_a_body_that_is_no_object_is_400(api: RuntimeApi, given: Given, bo
     job = await given.job()
     for path in (f"{BASE}/jobs/poll", f"{job.path}/lock", f"{job.path}/heartbeat"):
         await api.raw("POST", path, body=body).fails(400, "INVALID_REQUEST")
+
+
+@requirement("RT-ERR-60")
+@pytest.mark.parametrize("name", ["apiKeyMode", "provider"])
+async def test_a_resolve_without_a_field_is_400(api: RuntimeApi, given: Given, name: str) -> None:
+    """A resolve without its mode, or without its provider: 400 INVALID_REQUEST."""
+    job = await given.locked_job()
+    body = {"jobId": job.id, "apiKeyMode": "platform_key", "provider": "deepseek"}
+    del body[name]
+    await api.raw("POST", f"{BASE}/model-credentials/resolve", body=body).fails(400, "INVALID_REQUEST")
 
 
 @requirement("RT-ERR-61")

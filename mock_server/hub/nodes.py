@@ -203,7 +203,7 @@ class Nodes:
         self.forget(job_id)
         if plan is None or self._silent(row, now) or not await self.online(row["nodeId"]):
             return
-        offsets = [at for at, _ in self._to_tell(row)[:1]]
+        offsets = [at for at, _ in self._to_tell(row) if at > now - start][:1]  # never at once: a mutant may forget it
         offsets += [at for at in (plan["end"], plan["silentAt"]) if at is not None]
         if row["status"] == "running":
             offsets.append(((now - start) // self.heartbeat + 1) * self.heartbeat)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields, replace
 from itertools import product
 from typing import TYPE_CHECKING, TypeAlias
 
+from openapi import expressions
 from openapi.expressions import Binary, Conditional, Expression, Field, ListOf, Literal, Name, Not
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ Outcome: TypeAlias = "tuple[object, ...]"
 _BROKEN: Outcome = ("breaks",)
 _UNDECIDED: Outcome = ("undecided",)
 _NEVER_NULL = frozenset({Name("caller"), Name("now")})
-_ORDERED = frozenset({"<", "<=", ">", ">="})
 
 
 class _CannotTellError(Exception):
@@ -40,7 +40,7 @@ class Tabled:
     equivalent: str | None = None
     """Why it does the same as the original."""
     undecided: str | None = None
-    """A trigger and a state in which no step of it decides: no machine."""
+    """A state in which no step decides of a trigger that is no operation: nothing can make it go on."""
 
 
 def compare(original: Machine, mutated: Machine) -> Tabled:
@@ -52,6 +52,8 @@ def compare(original: Machine, mutated: Machine) -> Tabled:
             _steps(one) == _steps(other) for one, other in zip(original.triggers(), mutated.triggers(), strict=True)
         ):
             return Tabled(equivalent="only what `holds` says of states changes, from which nothing is derived")
+    if changed == ["timers"] and (unarmed := _never_armed(original, mutated)):
+        return Tabled(equivalent=unarmed)
     old, new = _triggers(original), _triggers(mutated)
     if old.keys() != new.keys() or any(_around(old[key]) != _around(new[key]) for key in old):
         return Tabled()
@@ -64,7 +66,7 @@ def compare(original: Machine, mutated: Machine) -> Tabled:
         except _CannotTellError:
             same = False
             continue
-        if table.undecided is not None:
+        if table.undecided is not None and key[0] != "operation":  # an operation's caller sees that it breaks
             return Tabled(undecided=f"no step of {key[1]} decides in state {table.undecided}")
         same = same and table.same
         said.append(f"{key[1]} does the same on all {table.lines} lines of its truth table")
@@ -76,6 +78,28 @@ def _parts(machine: Machine) -> list[str]:
     """What has to be the same for tables to tell: everything but triggers, and what is put in place in them."""
     apart = {"operations", "entering", "actions", "internal", "definitions"}
     return [item.name for item in fields(machine) if item.name not in apart]
+
+
+def _never_armed(original: Machine, mutated: Machine) -> str | None:
+    """Why timers do the same although they are taken in other states: there, by ``holds``, they have no instant."""
+    if original.timers.keys() != mutated.timers.keys():
+        return None
+    said = []
+    for name, timer in original.timers.items():
+        other = mutated.timers[name]
+        if replace(other, sources=timer.sources) != timer:
+            return None
+        for state in set(timer.sources) ^ set(other.sources):
+            holds = original.states[state].holds
+            null = {_positive(part) for part in (_conjuncts(holds) if holds is not None else ())}
+            parts = expressions.walk(timer.instant)
+            plain = not any(isinstance(part, Conditional) for part in expressions.walk(timer.instant))
+            if not plain or not any((Binary("==", part, _NULL), True) in null for part in parts):
+                return None
+            said.append(
+                f"in {state} `{expressions.render(timer.instant)}` is null by its `holds`, so {name} is not armed"
+            )
+    return "; ".join(sorted(said)) or None
 
 
 def _without_holds(machine: Machine) -> list[State]:
@@ -165,7 +189,8 @@ class _Table:
         now = Name("now")
         for timer in self.machine.timers.values():
             if state in timer.sources and not isinstance(timer.instant, Conditional):
-                found[Binary("<=" if timer.strictly_after else "<", now, timer.instant)] = True
+                atom, positive = _positive(Binary("<=" if timer.strictly_after else "<", now, timer.instant))
+                found[atom] = positive
         return found
 
     def _outcome(self, trigger: Trigger, state: str | None, truth: Truth) -> Outcome:
@@ -234,7 +259,7 @@ class _Table:
         atom, positive = _positive(node)
         if atom not in truth:
             raise _CannotTellError
-        if isinstance(atom, Binary) and atom.operator in _ORDERED and _is_null(atom, truth):
+        if isinstance(atom, Binary) and atom.operator == "<=" and _is_null(atom, truth):
             return None
         return truth[atom] is positive
 
@@ -247,8 +272,10 @@ def _positive(node: Expression) -> tuple[Expression, bool]:
             return atom, not positive
         case Binary("!=", left, right):
             return Binary("==", left, right), False
+        case Binary("<", left, right):
+            return Binary("<=", right, left), False
         case Binary(">", left, right):
-            return Binary("<", right, left), True
+            return Binary("<=", left, right), False
         case Binary(">=", left, right):
             return Binary("<=", right, left), True
     return node, True
@@ -270,7 +297,11 @@ def _possible(truth: Truth) -> bool:
     """Whether a line can be: nothing is two different values at once, and what is less is not more."""
     values: dict[Expression, Expression] = {}
     for atom, true in truth.items():
-        if not true or not isinstance(atom, Binary):
+        if not isinstance(atom, Binary):
+            continue
+        if not true:
+            if atom.operator == "<=" and truth.get(Binary("<=", atom.right, atom.left)) is False:
+                return False
             continue
         if (
             atom.operator == "=="
@@ -279,7 +310,5 @@ def _possible(truth: Truth) -> bool:
         ):
             return False
         if atom.right in _NEVER_NULL and truth.get(Binary("==", atom.left, _NULL)):
-            return False
-        if atom.operator == "<" and truth.get(Binary("<=", atom.left, atom.right)) is False:
             return False
     return True

@@ -153,14 +153,14 @@ class _Machine:
     def answers(self, at: str, trigger: str, step: Data, codes: list[str]) -> None:
         """What a step answers, with which headers and event."""
         operation = self.places.contract.operations.get(trigger)
-        statuses = [status for status in operation.statuses if status < 300] if operation else [200, 201]
+        statuses = [status for status in operation.statuses if status < 300] if operation else []
         documented = list(codes)
         for status, item in (operation.document["responses"] if operation else {}).items():
             if int(status) in (404, 409, 410, 422):
                 documented += self.places.contract.resolve(item).get("x-error-codes", ())
         for key in ("answer", "else"):
             told = step.get(key)
-            if told is None:
+            if told is None or operation is None:  # nobody is told what an action of the application answers
                 continue
             others: list[Any] = list(dict.fromkeys(documented)) if isinstance(told, str) else list(statuses)
             for other in others:
@@ -206,7 +206,7 @@ class _Machine:
                 if "where" in find:
                     what = f"{name} finds a row whatever `{find['where']}` says"
                     self.places.add("guard", [name, "find"], f"{at}/find/where", what, drop(f"{at}/find/where"))
-                if "else" in find:
+                if "else" in find and group == "operations":
                     codes = [code for step in trigger["steps"] for code in _codes(step)]
                     for other in dict.fromkeys(codes):
                         if other != find["else"]:

@@ -58,10 +58,10 @@ def test_a_time_out_is_no_detection(tmp_path):
 
 
 def test_what_does_not_count_is_told_and_not_judged(tmp_path):
-    options = ("--only", "gen.rt.condition.held.2", "--only", "gen.rt.refusal.lock.refused")
+    options = ("--only", "gen.rt.condition.held.2", "--only", "gen.rt.refusal.cancel.refused")
     done, report = run(tmp_path / "report.json", *options)
     assert report["mutants"] == []
-    assert "decides in state" in report["stillborn"]["gen.rt.refusal.lock.refused"]
+    assert "decides in state" in report["stillborn"]["gen.rt.refusal.cancel.refused"]
     assert report["equivalent"]["gen.rt.condition.held.2"]["by"] == "table"
     assert "1 stillborn, 0 broken, 1 of 2 equivalent" in done.stdout
 
