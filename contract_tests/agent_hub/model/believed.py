@@ -38,24 +38,26 @@ class Job:
 
 def stepper(timing: HubTiming) -> Stepper:
     """The text of the specification, with the times that the build was said to have."""
-    return _stepper(tuple(round(one * 1000) for one in timing.backoff), round(timing.node_lost * 1000))
+    return _stepper(
+        openapi.load(NAME), tuple(round(one * 1000) for one in timing.backoff), round(timing.node_lost * 1000)
+    )
 
 
-@functools.cache
-def _stepper(backoff: tuple[int, ...], silence: int) -> Stepper:
+@functools.lru_cache(maxsize=4)
+def _stepper(contract: openapi.Contract, backoff: tuple[int, ...], silence: int) -> Stepper:
     def merge(first: Row | None, second: Row) -> Row:
         return (first or {}) | second
 
     def differs(first: Row | None, second: Row) -> bool:
         return any((first or {}).get(name) != value for name, value in second.items() if name != "updatedAt")
 
-    text = openapi.load(NAME).document["x-state-machine"]
+    text = contract.document["x-state-machine"]
     return Stepper(text, {"backoff": list(backoff), "silence": silence}, {"merge": merge, "differs": differs})
 
 
 def submitted(id_: str, queued_at: int, attempts: int) -> Row:
     """The row of a job that was just submitted."""
-    columns = openapi.load(NAME).document["components"]["schemas"][NAME_OF_ROW]["properties"]
+    columns = openapi.load(NAME).document["components"]["schemas"]["HubJob"]["properties"]
     row: Row = dict.fromkeys(columns)
     return row | {
         "id": id_,
@@ -65,9 +67,6 @@ def submitted(id_: str, queued_at: int, attempts: int) -> Row:
         "maxAttempts": attempts,
         "queuedAt": queued_at,
     }
-
-
-NAME_OF_ROW = "HubJob"
 
 
 def later(steps: Stepper, job: Job, row: Row, since: int, now: int) -> Row:
