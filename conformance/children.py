@@ -115,6 +115,11 @@ class Crew:
         child.send(job)
         return child
 
+    def dismiss(self, part: str) -> None:
+        """End the children of a part that are to get no other job."""
+        for place in [place for place in self._children if place[1] == part]:
+            self._children.pop(place).stop()
+
     def next(self, seconds: float | None) -> tuple[Child, Event | None]:
         """What a child tells next; None where it has ended. Raises ``queue.Empty`` when nothing comes in time."""
         return self._events.get(timeout=seconds)

@@ -21,6 +21,7 @@ _COMMANDS = {
     "serve": "mock_server.serve:serve_command",
     "check": "conformance.commands.check:check",
     "requirements": "conformance.commands.requirements:requirements",
+    "load": "conformance.commands.load:load",
     "mutants": "conformance.commands.mutants:mutants",
     "spec": "conformance.commands.spec:spec",
 }

@@ -22,6 +22,9 @@ from conformance.recording import CHECK, RECORDER, Recorder
 from conformance.systems import find
 from contract_tests.checks import CheckFailed, CheckSkipped, NoAnswer, SetUpFailed, TargetVanished
 from contract_tests.clock import Clock
+from openapi.contract import load_instead
+from openapi.mutation import generated
+from openapi.mutation.standing import mutated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -55,6 +58,10 @@ class Job:
     fuzz_examples: int = FUZZ_EXAMPLES
     shard: tuple[int, int] = (0, 1)
     """Which share of the checks, from 0, of how many: shares are judged side by side, each on a world of its own."""
+    until_failure: bool = False
+    """Whether the first check that fails ends it: where all that is asked is whether one does."""
+    text: str | None = None
+    """The generated mutant whose contract the checks go by; None is the packaged one. A child goes by one only."""
 
     def to_json(self) -> str:
         """For the child's standard input: never on a command line, where secrets would show."""
@@ -73,10 +80,13 @@ class JobRun:
         self.redactor = self.system.redactor(job.settings)
         self._suite = self.system.services()
         self._lost: str | None = None
+        self._failed = False
         self._in_a_row: tuple[type[Exception] | None, int] = (None, 0)
 
     def run(self, items: Sequence[pytest.Item]) -> None:
         """Run the checks that answer for a rule that is asked for."""
+        if self.job.text is not None:
+            load_instead(mutated(generated()[self.job.text], self.system.contract))
         wanted = None if self.job.rules is None else set(self.job.rules)
         chosen = [item for item in items if wanted is None or wanted & set(rules_of(item))]
         mine, shares = self.job.shard
@@ -140,6 +150,8 @@ class JobRun:
 
     async def _one(self, item: pytest.Item, services: dict[str, Any], *, reset: bool = False) -> None:
         """Run one check and tell how it ended."""
+        if self.job.until_failure and self._failed:
+            return
         id_ = self._id(item)
         recorder = Recorder(self.redactor)
         RECORDER.set(recorder)
@@ -184,6 +196,7 @@ class JobRun:
                 "message": f"the check itself broke: {type(error).__name__}: {error} ({where})",
             }
             outcome["setUpFailed"] = True
+        self._failed = self._failed or outcome["status"] == "failed"
         told = self.job.traffic or outcome["status"] != "passed"
         self.emit(
             "finished",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 import time
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from conformance import reference
 from conformance.children import Crew
@@ -17,12 +18,13 @@ from conformance.runner import Suites
 from conformance.systems import SYSTEMS, find
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from mock_server.mutants import Mutant
 
 SWEEP = 0.5
 """Seconds that checks wait for what never comes: the reference sweeps at once."""
+Told = TypeVar("Told")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,76 @@ class Verdict:
         return bool(set(self.named) & set(self.failed))
 
 
+class Bench:
+    """A reference server and children of one worker, which judge one build after the other."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self._settings = {system.name: system.made_up() for system in SYSTEMS}
+        self._open = contextlib.ExitStack()
+        self._crew: Crew | None = None
+        self._base_url = ""
+
+    def __enter__(self) -> Bench:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def renew(self) -> None:
+        """End server and children, whatever they do: a build that hangs is not to hold up the next one."""
+        self._open.close()
+        self._crew = None
+
+    def _ready(self) -> Crew:
+        if self._crew is None:
+            crew = self._open.enter_context(Crew())
+            variables = reference.variables((system, self._settings[system.name]) for system in SYSTEMS)
+            self._base_url = self._open.enter_context(reference.serve(variables, "--clock", "manual"))
+            self._crew = crew
+        return self._crew
+
+    def judge(
+        self,
+        mutant: Mutant,
+        part: str,
+        rules: Sequence[str] | None,
+        time_limit: float,
+        *,
+        until_failure: bool = False,
+        text: str | None = None,
+    ) -> Suites:
+        """Run the checks for these rules (None: all) in a part of the suite of the API that the fault is of.
+
+        ``text``: the mutant by whose text the checks go, in a child of its own. Raises
+        :class:`conformance.reference.ReferenceFailed`.
+        """
+        crew = self._ready()
+        system = find(mutant.system)
+        suites = Suites(crew, time_limit)
+        for kind, asked in system.kinds(rules):
+            world = reference.make_world(self._base_url, mutant=mutant.id, **kind.world)
+            states, own = system.states_url(world), {**self._settings[system.name], **kind.settings}
+            job = Job(system.name, world, own, states, self.seed, {"sweep": SWEEP}, asked, traffic=False)
+            job.until_failure, job.text = until_failure, text
+            suites.run([(part if text is None else f"{part}#{text}", job)])
+            if suites.stopped:
+                self.renew()
+                break
+            reference.drop_world(self._base_url, world)
+            if until_failure and failed_rules(mutant, suites):
+                break
+        if text is not None:
+            crew.dismiss(f"{part}#{text}")
+        return suites
+
+
+def failed_rules(mutant: Mutant, suites: Suites) -> tuple[str, ...]:
+    """The rules that failed, in the register's order."""
+    results = judge_rules(find(mutant.system).contract.register.values(), list(suites.checks.values()))
+    return tuple(result.rule.id for result in results if result.status == "failed")
+
+
 def run(
     mutants: Sequence[Mutant], *, workers: int, whole: bool = False, seed: int = 1, time_limit: float = 60
 ) -> Iterator[Verdict]:
@@ -57,83 +129,60 @@ def run(
     ``whole`` runs every check of it, otherwise those that answer for the rules that the fault names. ``time_limit``:
     seconds for one fault. Raises :class:`conformance.reference.ReferenceFailed`.
     """
+
+    def judge(mutant: Mutant, bench: Bench) -> Verdict:
+        began = time.monotonic()
+        part = "fuzz" if mutant.generated else "scenarios"
+        suites = bench.judge(mutant, part, None if whole else mutant.rules, time_limit)
+        problem = "; ".join(suites.problems) or None
+        seconds = round(time.monotonic() - began, 3)
+        return Verdict(mutant.id, mutant.title, mutant.rules, failed_rules(mutant, suites), problem, seconds)
+
+    return side_by_side(mutants, judge, workers=workers, seed=seed)
+
+
+def side_by_side(
+    mutants: Sequence[Mutant], judge: Callable[[Mutant, Bench], Told], *, workers: int, seed: int
+) -> Iterator[Told]:
+    """What ``judge`` says of each mutant, in the order in which they are done; each worker has a bench of its own.
+
+    Raises what ``judge`` raises.
+    """
     todo: queue.SimpleQueue[Mutant] = queue.SimpleQueue()
     for mutant in mutants:
         todo.put(mutant)
-    done: queue.SimpleQueue[Verdict | BaseException | None] = queue.SimpleQueue()
+    done: queue.SimpleQueue[Any] = queue.SimpleQueue()
     stop = threading.Event()
+
+    def work() -> None:
+        try:
+            with Bench(seed) as bench:
+                while not stop.is_set():
+                    done.put((judge(todo.get_nowait(), bench),))
+        except queue.Empty:
+            done.put(None)
+        except Exception as error:
+            done.put(error)
+        else:
+            done.put(None)
+
     count = min(workers, len(mutants))
-    threads = [
-        threading.Thread(target=_work, args=(todo, done, stop, whole, seed, time_limit), daemon=True)
-        for _ in range(count)
-    ]
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(count)]
     for thread in threads:
         thread.start()
     try:
         while count:
-            verdict = done.get()
-            if isinstance(verdict, BaseException):
-                raise verdict
-            if verdict is None:
+            told = done.get()
+            if isinstance(told, Exception):
+                raise told
+            if told is None:
                 count -= 1
             else:
-                yield verdict
+                yield told[0]
     finally:
         stop.set()
         for thread in threads:
             thread.join()
-
-
-def _work(
-    todo: queue.SimpleQueue[Mutant],
-    done: queue.SimpleQueue[Verdict | BaseException | None],
-    stop: threading.Event,
-    whole: bool,
-    seed: int,
-    time_limit: float,
-) -> None:
-    settings = {system.name: system.made_up() for system in SYSTEMS}
-    variables = reference.variables((system, settings[system.name]) for system in SYSTEMS)
-    try:
-        with Crew() as crew, reference.serve(variables, "--clock", "manual") as base_url:
-            while not stop.is_set():
-                mutant = todo.get_nowait()
-                done.put(_judge(mutant, crew, base_url, settings, whole=whole, seed=seed, time_limit=time_limit))
-    except queue.Empty:
-        pass
-    except Exception as error:
-        done.put(error)
-        return
-    done.put(None)
-
-
-def _judge(
-    mutant: Mutant,
-    crew: Crew,
-    base_url: str,
-    settings: Mapping[str, dict[str, Any]],
-    *,
-    whole: bool,
-    seed: int,
-    time_limit: float,
-) -> Verdict:
-    """``settings``: those of the reference, by the name of the system."""
-    began = time.monotonic()
-    system = find(mutant.system)
-    part = "fuzz" if mutant.generated else "scenarios"
-    suites = Suites(crew, time_limit)
-    for kind, rules in system.kinds(None if whole else mutant.rules):
-        world = reference.make_world(base_url, mutant=mutant.id, **kind.world)
-        states, own = system.states_url(world), {**settings[system.name], **kind.settings}
-        suites.run([(part, Job(system.name, world, own, states, seed, {"sweep": SWEEP}, rules, traffic=False))])
-        reference.drop_world(base_url, world)
-        if suites.stopped:
-            crew.stop()
-            break
-    results = judge_rules(system.contract.register.values(), list(suites.checks.values()))
-    failed = tuple(result.rule.id for result in results if result.status == "failed")
-    problem = "; ".join(suites.problems) or None
-    return Verdict(mutant.id, mutant.title, mutant.rules, failed, problem, round(time.monotonic() - began, 3))
 
 
 def chosen(mutants: Iterable[Mutant], globs: Sequence[str]) -> list[Mutant]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import FrameType
 
 _ROOT = str(Path(__file__).parents[1])
 _START = """
@@ -38,17 +39,52 @@ ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP")
 def held_back() -> Iterator[None]:
     """Hold signals that ask for an end back until a child that is being started is known, so that it can be ended.
 
-    Raises ``KeyboardInterrupt`` afterwards where one came. Other threads than the main one get no signals.
+    One that came is dealt with afterwards by whoever deals with it otherwise; where nobody does, ``KeyboardInterrupt``
+    is raised. Other threads than the main one get no signals.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     came: list[int] = []
-    before = {number: signal.signal(number, lambda caught, _: came.append(caught)) for number in ENDING}
+    heard = [number for number in ENDING if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, lambda caught, _: came.append(caught)) for number in heard}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler or signal.SIG_DFL)
     if came:
-        raise KeyboardInterrupt
+        if callable(before[came[0]]):
+            signal.raise_signal(came[0])
+        else:
+            raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def first_signal_alone() -> Iterator[None]:
+    """While it lasts only the first signal that asks for an end is dealt with, as Ctrl-C is; more change nothing.
+
+    For an event loop that cleans up when it is interrupted: asyncio answers a second Ctrl-C by breaking off whatever
+    runs. What it is for has to come to its end in a bounded time.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    interrupt = signal.getsignal(signal.SIGINT)
+    before = {number: handler for number in ENDING if callable(handler := signal.getsignal(number))}
+    asked = False
+
+    def ask(_: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        if not asked and callable(interrupt):
+            asked = True
+            interrupt(signal.SIGINT, frame)
+
+    if callable(interrupt):
+        for number in before:
+            signal.signal(number, ask)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 STATUSES = ("passed", "failed", "waived", "skipped", "untested")
 NOT_RUN = "not run"
+NOT_ARISEN = "its situation did not arise"
 VERDICTS = {"conformant": 0, "non-conformant": 1, "inconclusive": 3}
 
 
@@ -115,6 +116,8 @@ class Run:
         """Why the run is incomplete or inconclusive, a sentence each; empty for one that is neither."""
         if self.problems or self.verdict != "inconclusive":
             return self.problems
+        if any(rule.status == "passed" for rule in self.judged()):
+            return ["no rule of level seed passed, on which a verdict could rest"]
         return ["no rule passed that the verdict could rest on"]
 
     @property

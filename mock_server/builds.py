@@ -15,7 +15,7 @@ from mock_server.hub.hub import HubBuild
 from mock_server.timing import Timing, timed
 
 _BUILDS = 512
-"""Builds that are kept for worlds to come, a megabyte each: more than there are seeded faults."""
+"""Builds of each API that are kept for worlds to come, a megabyte each: more than there are seeded faults of it."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,17 @@ class Build:
 def build(mutant: str | None, timing: Timing = ()) -> Build:
     """The reference, or the reference with one seeded fault, or with other numbers, or both.
 
-    Raises ``ValueError`` for an unknown fault.
+    A fault of the other API leaves this one as it is. Raises ``ValueError`` for an unknown fault.
     """
+    return _build(mutant if _of(mutant, "runtime-api") else None, timing)
+
+
+def _of(mutant: str | None, api: str) -> bool:
+    return mutant is not None and mutants.find(mutant).system == api
+
+
+@functools.lru_cache(maxsize=_BUILDS)
+def _build(mutant: str | None, timing: Timing) -> Build:
     parts = mutants.parts_of(mutant, timed(openapi.load("runtime-api"), timing))
     contract = parts.contract
     if contract.machine is None:
@@ -57,9 +66,14 @@ def fault_targets() -> Targets:
     return Targets(openapi.load("runtime-api"), openapi.load("agent-hub"))
 
 
-@functools.cache
+@functools.lru_cache(maxsize=_BUILDS)
 def build_hub(mutant: str | None) -> HubBuild:
     """The reference hub, or one with a seeded fault. Raises ``ValueError`` for an unknown fault."""
+    return _build_hub(mutant if _of(mutant, "agent-hub") else None)
+
+
+@functools.lru_cache(maxsize=_BUILDS)
+def _build_hub(mutant: str | None) -> HubBuild:
     contract = openapi.load("agent-hub")
     parts = mutants.parts_of(mutant, contract)
     contract, check = parts.contract, parts.contract is contract

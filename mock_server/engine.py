@@ -77,7 +77,7 @@ class Rows:
             listed = operation.document.get("x-list")
             if listed:
                 states = frozenset(listed["from"])
-                self.queue = Queue(listed["entity"], states, listed["group"], tuple(listed["order"]))
+                self.queue = Queue(listed["entity"], states, listed["group"], _order(listed["order"]))
 
     def store(self) -> MemoryStore:
         """An empty store for these rows."""
@@ -85,8 +85,11 @@ class Rows:
 
 
 def _list(kept: Mapping[str, Any]) -> List:
-    order = tuple((column.removeprefix("-"), -1 if column.startswith("-") else 1) for column in kept["order"])
-    return List(tuple(kept["by"]), order, frozenset(kept["from"]) if "from" in kept else None)
+    return List(tuple(kept["by"]), _order(kept["order"]), frozenset(kept["from"]) if "from" in kept else None)
+
+
+def _order(columns: Sequence[str]) -> tuple[tuple[str, int], ...]:
+    return tuple((column.removeprefix("-"), -1 if column.startswith("-") else 1) for column in columns)
 
 
 class Engine:

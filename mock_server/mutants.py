@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+HAND_MADE = "hand-made"
+"""The kind of mutants that were thought of one by one."""
+
+
 @dataclass
 class Parts:
     """What a build of the Runtime API is made of. A fault replaces one."""
@@ -68,7 +72,8 @@ class HubParts:
 class Mutant:
     """One seeded fault. ``edit`` changes the specification's data in place, ``parts`` replaces parts of the build.
 
-    ``generated`` marks one that generated requests find.
+    ``generated`` marks one that generated requests find. ``kind``: of a mutant that was generated from a contract's
+    text (``openapi.mutation.KINDS``), whose ``rules`` are those stated at its place; ``api``: the contract's name.
     """
 
     id: str
@@ -77,10 +82,14 @@ class Mutant:
     edit: Callable[[dict[str, Any]], None] | None = None
     parts: Callable[[Any], None] | None = None
     generated: bool = False
+    kind: str = HAND_MADE
+    api: str | None = None
 
     @property
     def system(self) -> str:
         """The API whose rules it breaks."""
+        if self.api is not None:
+            return self.api
         return "agent-hub" if any(rule.startswith("HUB-") for rule in self.rules) else "runtime-api"
 
 
@@ -91,9 +100,16 @@ def registry() -> dict[str, Mutant]:
     return {fault.id: fault for fault in FAULTS}
 
 
+def everything() -> dict[str, Mutant]:
+    """All seeded faults and all generated mutants by id."""
+    from mock_server.generated import mutants
+
+    return {**registry(), **mutants()}
+
+
 def find(id_: str) -> Mutant:
-    """A seeded fault by id. Raises ``ValueError`` naming the nearest for an unknown one."""
-    faults = registry()
+    """A seeded fault or a generated mutant by id. Raises ``ValueError`` naming the nearest for an unknown one."""
+    faults = everything() if id_.startswith("gen.") else registry()
     if id_ not in faults:
         mend = nearest(id_, faults, "`contract mutants list` shows them")
         raise ValueError(f"no seeded fault is named `{id_}`; {mend}")

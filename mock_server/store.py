@@ -40,12 +40,19 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A list that an operation serves (``x-list`` in the spec): rows in one of ``states``, grouped and ordered."""
+    """A list that an operation serves (``x-list`` in the spec): rows in one of ``states``, grouped and ordered by
+    columns, each with 1 for ascending or -1 for descending (numbers only).
+    """
 
     entity: str
     states: frozenset[str]
     group: str
-    order: tuple[str, ...]
+    order: tuple[tuple[str, int], ...]
+
+    def entry(self, row: Row) -> tuple[Any, ...]:
+        """The row behind what it is ordered by; the key in the order is unique, so rows are never compared."""
+        places = (row[column] if sign > 0 else -row[column] for column, sign in self.order)
+        return (*places, _Carried(row))
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,10 +270,10 @@ class MemoryStore:
     def _requeue(self, queue: Queue, old: Row | None, new: Row) -> None:
         # The row itself rides along behind its order; the key in the order is unique, so rows are never compared.
         if old is not None and old["status"] in queue.states:
-            self._groups[old[queue.group]].remove((*(old[column] for column in queue.order), _Carried(old)))
+            self._groups[old[queue.group]].remove(queue.entry(old))
         if new["status"] in queue.states:
             group = self._groups.setdefault(new[queue.group], SortedList())
-            group.add((*(new[column] for column in queue.order), _Carried(new)))
+            group.add(queue.entry(new))
 
     async def next_due(self) -> Due | None:
         """The earliest timer."""

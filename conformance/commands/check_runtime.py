@@ -22,7 +22,7 @@ from conformance.results import Run, judge_rules
 from conformance.runner import stamp
 from conformance.runtimes.environment import Given, Template, TemplateError
 from conformance.runtimes.judged import judged, unseen
-from conformance.runtimes.playing import Attached, Command, Pace, Played, play
+from conformance.runtimes.playing import Attached, Command, Pace, Played, PortTaken, play
 from conformance.runtimes.ports import free_port
 from conformance.runtimes.process import CannotStart
 from conformance.systems import RUNTIME_API, RUNTIME_CLIENT
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from openapi import Requirement
 
+_START, _PATIENT = 30.0, 3600.0
 REPORTS = {"json": to_json, "har": to_har}
 
 
@@ -53,10 +54,8 @@ REPORTS = {"json": to_json, "har": to_har}
 @click.option(
     "--start-limit",
     type=click.FloatRange(min=0, min_open=True),
-    default=30.0,
-    show_default=True,
     metavar="S",
-    help="Seconds within which a Runtime has to poll once it is started.",
+    help="Seconds within which a Runtime has to poll once it is started [default: 30; with --attach an hour].",
 )
 @click.option("--attach", is_flag=True, help="Judge a Runtime that you start by hand: shows the environment to use.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="With --attach: where its API stands [picked].")
@@ -70,7 +69,7 @@ def runtime(
     templates: tuple[str, ...],
     globs: tuple[str, ...],
     listing: bool,
-    start_limit: float,
+    start_limit: float | None,
     attach: bool,
     port: int,
     recording: Path | None,
@@ -93,19 +92,29 @@ def runtime(
     if len(given) != 1:
         both = f"{' and '.join(given)} together" if given else "neither a command nor --attach nor --recording"
         raise click.UsageError(f"{both}: write `contract check runtime -- COMMAND ...`, or one of the two options")
+    _no_lost_options(attach=attach, recording=recording, globs=globs, port=port, templates=templates, **options)
+    if not any(rule.bound in ("client", "both") for rule in rules):
+        raise click.UsageError("none of these rules binds Runtimes; `contract requirements` says whom each one binds")
+    if timing.heartbeat >= timing.lock:
+        raise click.UsageError(
+            f"--timing: heartbeats {timing.heartbeat:g} s apart can't keep a lock of {timing.lock:g} s; take less"
+        )
     if recording is not None:
         _judge_recording(recording, rules, options)
+    if command and not command[0].strip():
+        raise click.UsageError("the command is empty; write `contract check runtime -- ./my-runtime`")
     try:
         filled = [Template.parse(template) for template in templates]
     except TemplateError as error:
         raise click.UsageError(f"--env {error}") from None
-    pace = Pace(at_once=options["workers"], start=start_limit)
+    pace = Pace(at_once=options["workers"], start=start_limit or (_PATIENT if attach else _START))
     target: Attached | Command = Command(command, filled)
     if attach:
         target = Attached(port or free_port(), secrets.token_hex(16), "runtime-by-hand", free_port())
         chosen = _by_hand(chosen)
         _show_environment(target, timing)
-    _Session(rules, chosen, timing, pace, options).judge(target)
+    again = [word for template in templates for word in ("--env", template)]
+    _Session(rules, chosen, timing, pace, options, again).judge(target)
 
 
 def timing_of(text: str | None) -> Timing:
@@ -140,6 +149,19 @@ def _by_hand(scenarios: Sequence[Scenario]) -> list[Scenario]:
     if left:
         click.echo(f"Left out, since they need a Runtime that is started and ended for them: {', '.join(left)}.")
     return found
+
+
+def _no_lost_options(**given: Any) -> None:
+    """Options that would have no effect are refused."""
+    if given["recording"] is not None:
+        for name in ("globs", "timing", "templates", "workers", "time_limit"):
+            if given[name]:
+                shown = {"globs": "scenario", "templates": "env"}.get(name, name.replace("_", "-"))
+                raise click.UsageError(f"--{shown} has no effect on --recording; leave it out")
+    if given["port"] and not given["attach"]:
+        raise click.UsageError("--port is for --attach; a Runtime that is started gets its address by API_BASE_URL")
+    if given["templates"] and given["attach"]:
+        raise click.UsageError("--env is for a Runtime that is started; with --attach you start it yourself")
 
 
 def _list(scenarios: Sequence[Scenario]) -> NoReturn:
@@ -193,8 +215,12 @@ class _Session:
         timing: Timing,
         pace: Pace,
         options: dict[str, Any],
+        again: Sequence[str] = (),
     ) -> None:
+        """``again``: options that a command needs that shows a failure again."""
         self.rules, self.scenarios, self.timing, self.pace, self.options = rules, scenarios, timing, pace, options
+        self._options_again = again
+        self._attached = False
         self.played: list[Played] = []
         self.problems: list[str] = []
         self._stop_at = set(stop_at(rules, options))
@@ -203,10 +229,11 @@ class _Session:
     def judge(self, target: Attached | Command) -> NoReturn:
         """Play, judge, tell; ends the process with the verdict's exit status."""
         began = time.time()
+        self._attached = isinstance(target, Attached)
         with interruptible():
             try:
                 asyncio.run(self._play(target))
-            except CannotStart as error:
+            except (CannotStart, PortTaken) as error:
                 raise click.UsageError(str(error)) from None
             except ReferenceFailed as error:
                 raise Inconclusive(f"the mock does not run: {error}") from None
@@ -216,7 +243,8 @@ class _Session:
             raise Inconclusive(_never_polled(self.played))
         words = target.words if isinstance(target, Command) else ()
         log = _joined(self.played)
-        checks = judged(log, [rule.id for rule in self.rules], words, self._again())
+        said = {played.scenario: played.said for played in self.played}
+        checks = judged(log, [rule.id for rule in self.rules], words, self._again(), said)
         results = judge_rules(self.rules, checks, "client", unseen=unseen())
         problems = [*self.problems, *(problem for played in self.played for problem in _problems(played))]
         problems += [check.message or "" for check in checks if check.set_up_failed]
@@ -245,14 +273,16 @@ class _Session:
     def _over(self, played: Played) -> None:
         """A scenario is over."""
         self.played.append(played)
-        if sys.stderr.isatty():
+        if self._attached:
+            click.echo(f"{len(self.played)} of {len(self.scenarios)}: {played.scenario}", err=True)
+        elif sys.stderr.isatty():
             progress(len(self.played), len(self.scenarios))
         if self._stop_at and any(check.status == "failed" for check in judged(played.log, self._stop_at)):
             self._stopped.set()
 
     def _again(self) -> list[str]:
         timing = self.options["timing"]
-        return ["--timing", timing] if timing else []
+        return [*(["--timing", timing] if timing else []), *self._options_again]
 
 
 def _never_polled(played: Sequence[Played]) -> str:

@@ -9,14 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from conformance import generated as generated_
 from conformance import mutation, reference
 from conformance.cli import config_option
 from conformance.commands.options import reports
 from conformance.commands.running import interruptible
-from mock_server.mutants import registry
+from mock_server.mutants import HAND_MADE, everything, registry
+from openapi.mutation import KINDS, generated
+from openapi.mutation.standing import standing
+from openapi.problems import nearest
 
 if TYPE_CHECKING:
+    from conformance.generated import Finding
     from conformance.mutation import Verdict
+    from mock_server.mutants import Mutant
 
 
 @click.group(short_help="The seeded faults that the suites must find.")
@@ -25,14 +31,55 @@ def mutants() -> None:
 
 
 @mutants.command("list")
-def list_mutants() -> None:
-    """Every seeded fault: its id, what is wrong, and the rules of which one is expected to fail."""
-    for mutant in registry().values():
+@click.option("--kind", "kinds", multiple=True, metavar="KIND", help="Only mutants of this kind (repeatable).")
+@click.option("--only", multiple=True, metavar="GLOB", help="Only mutants with these ids (repeatable).")
+def list_mutants(kinds: tuple[str, ...], only: tuple[str, ...]) -> None:
+    """Every mutant by kind: its id, the rules of its place or of which one is expected to fail, and what is wrong.
+
+    Hand-made ones first; those generated from the contracts' text show their place, and why one does not count: it is
+    `equivalent` (by a truth table of the whole trigger, or declared with an argument) or `stillborn` (no build can be
+    made of it).
+    """
+    known = [HAND_MADE, *KINDS]
+    for kind in kinds:
+        if kind not in known:
+            raise click.UsageError(
+                f"--kind {kind}: no such kind; {nearest(kind, known, 'there is ' + ', '.join(known))}"
+            )
+    found = mutation.chosen(everything().values(), only)
+    for kind in kinds or known:
+        for mutant in found:
+            if mutant.kind == kind:
+                _list(mutant)
+
+
+def _list(mutant: Mutant) -> None:
+    edit = generated().get(mutant.id)
+    if edit is None:
         click.echo(f"{mutant.id:<34} {', '.join(mutant.rules):<36} {mutant.title}")
+        return
+    stands = standing(mutant.id)
+    rules = ", ".join(mutant.rules[:3])
+    click.echo(f"{mutant.id:<48} {rules:<36} {mutant.title}  ({mutant.system}.yaml:{edit.line} {edit.pointer})")
+    if stands.stillborn is not None:
+        click.echo(f"    stillborn: {stands.stillborn}")
+    if stands.equivalent is not None:
+        how = "equivalent by truth table" if stands.by == "table" else "equivalent"
+        click.echo(f"    {how}: {stands.equivalent}")
 
 
 @mutants.command("run")
 @click.option("--only", multiple=True, metavar="GLOB", help="Only faults with these ids (repeatable).")
+@click.option("--kind", "kinds", multiple=True, metavar="KIND", help="Only mutants of this kind (repeatable).")
+@click.option(
+    "--mode",
+    type=click.Choice(["build", "text", "both"]),
+    default="build",
+    show_default=True,
+    help="Of generated ones: mutate the server alone, or what the checks go by as well.",
+)
+@click.option("--sample", type=click.IntRange(1), metavar="N", help="So many generated ones of each kind and API.")
+@click.option("--equivalents", is_flag=True, help="Judge those generated ones, too, that are said to be equivalent.")
 @click.option("--whole", is_flag=True, help="Run every check, not only those of the rules that a fault names.")
 @click.option("--workers", type=click.IntRange(1, 32), metavar="N", help="Faults at a time [one for each core].")
 @click.option("--seed", default=1, show_default=True, metavar="N", help="Seed of names and generated requests.")
@@ -40,33 +87,112 @@ def list_mutants() -> None:
 @click.option("--report", metavar="json=PATH", help="Write a report.")
 @config_option("mutants.run")
 def run_mutants(
-    only: tuple[str, ...], whole: bool, workers: int | None, seed: int, time_limit: float, report: str | None
+    only: tuple[str, ...],
+    kinds: tuple[str, ...],
+    mode: str,
+    sample: int | None,
+    equivalents: bool,
+    report: str | None,
+    **options: Any,
 ) -> None:
     """Judge each seeded fault, a world for each: one of the rules that it names has to fail.
 
-    Exit status 0 when every fault is found by a rule that it names, 1 otherwise.
+    Those that are generated from the contracts' text (`--only 'gen.*'`, or a `--kind` of theirs) are judged by the
+    checks of the rules stated at their place first, and by the whole suite where these find nothing: any check may
+    find them. Exit status 0 when every fault is found, 1 otherwise.
     """
     reports_ = reports([] if report is None else [report], ["json"])
-    faults = mutation.chosen(registry().values(), only)
-    if not faults:
-        raise click.UsageError(f"--only {' '.join(only)}: no seeded fault has such an id; see `contract mutants list`")
-    workers = workers or os.cpu_count() or 1
-    verdicts = []
+    faults, asked = _asked(only, kinds)
+    if sample is not None:
+        asked = generated_.sampled(asked, sample)
+    modes = generated_.MODES if mode == "both" else (mode,)
+    options["workers"] = options["workers"] or os.cpu_count() or 1
     try:
         with interruptible():
-            for verdict in mutation.run(faults, workers=workers, whole=whole, seed=seed, time_limit=time_limit):
-                verdicts.append(verdict)
-                _tell(verdict, whole=whole)
+            rows = _run_faults(faults, **options)
+            options.pop("whole")
+            findings = _run_generated(asked if equivalents else generated_.counting(asked), modes, **options)
     except reference.ReferenceFailed as error:
         raise click.ClickException(f"the reference server does not run: {error}") from None
-    found = sum(verdict.as_named for verdict in verdicts)
-    click.echo(f"\n{found} of {len(verdicts)} seeded faults found by a rule that they name")
-    if whole:
-        rules = sum(len(verdict.failed) for verdict in verdicts) / len(verdicts)
-        click.echo(f"{rules:.2f} rules fail for a fault on average")
+    told: Any = rows
+    if asked:
+        told = {"handMade": rows, "generated": generated_.report(findings, asked, modes)}
+        _tell_shares(findings, asked, modes)
     for _, path in reports_:
-        path.write_text(json.dumps([_row(verdict) for verdict in verdicts], indent=1) + "\n", encoding="utf-8")
-    sys.exit(0 if found == len(verdicts) else 1)
+        path.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    alive = any(generated_.survivors(findings, mode) for mode in modes)
+    found = all(row["asNamed"] for row in rows) and not alive
+    sys.exit(0 if found else 1)
+
+
+def _asked(only: tuple[str, ...], kinds: tuple[str, ...]) -> tuple[list[Mutant], list[Mutant]]:
+    """The hand-made faults that are asked for, and the generated ones, which have to be asked for by name."""
+    known = _kinds(kinds)
+    everyone = mutation.chosen((everything() if only or kinds else registry()).values(), only)
+    found = [mutant for mutant in everyone if mutant.kind in known]
+    if not found:
+        raise click.UsageError(f"--only {' '.join(only)}: no seeded fault has such an id; see `contract mutants list`")
+    made = [mutant for mutant in found if mutant.kind == HAND_MADE]
+    return made, [mutant for mutant in found if mutant.kind != HAND_MADE]
+
+
+def _kinds(kinds: tuple[str, ...]) -> list[str]:
+    """The kinds that are asked for, all without any; tells an unknown one."""
+    known = [HAND_MADE, *KINDS]
+    for kind in kinds:
+        if kind not in known:
+            raise click.UsageError(f"--kind {kind}: {nearest(kind, known)}")
+    return list(kinds) or known
+
+
+def _run_faults(faults: list[Mutant], *, whole: bool, **options: Any) -> list[dict[str, Any]]:
+    """Judge the hand-made faults and tell how they ended."""
+    verdicts = []
+    for verdict in mutation.run(faults, whole=whole, **options):
+        verdicts.append(verdict)
+        _tell(verdict, whole=whole)
+    if verdicts:
+        found = sum(verdict.as_named for verdict in verdicts)
+        click.echo(f"\n{found} of {len(verdicts)} seeded faults found by a rule that they name")
+        if whole:
+            rules = sum(len(verdict.failed) for verdict in verdicts) / len(verdicts)
+            click.echo(f"{rules:.2f} rules fail for a fault on average")
+    return [_row(verdict) for verdict in verdicts]
+
+
+def _run_generated(asked: list[Mutant], modes: tuple[str, ...], **options: Any) -> list[Finding]:
+    """Judge generated mutants and tell each survivor."""
+    findings = []
+    for finding in generated_.run(asked, modes, **options):
+        findings.append(finding)
+        alive = [mode for mode in modes if generated_.survivors([finding], mode)]
+        if alive:
+            click.echo(f"✘ {finding.id} survives in {' and '.join(alive)}" + _because(finding.problem))
+            click.echo(f"  {finding.title} ({finding.place})")
+    return findings
+
+
+def _because(problem: str | None) -> str:
+    return f" ({problem.splitlines()[0]})" if problem else ""
+
+
+def _tell_shares(findings: list[Finding], asked: list[Mutant], modes: tuple[str, ...]) -> None:
+    """What became of generated mutants, in all and where a kind was not found as a whole."""
+    stillborn = sum(standing(mutant.id).stillborn is not None for mutant in asked)
+    equivalent = sum(standing(mutant.id).equivalent is not None for mutant in asked)
+    broken = sum(one.broken for one in findings)
+    findings = [one for one in findings if not one.broken]
+    click.echo()
+    for mode in modes:
+        share = generated_.share(findings, mode)
+        rate = f" ({share['share']:.1%})" if findings else ""
+        click.echo(f"{mode}: {share['detected']} of {share['of']} generated mutants detected{rate}")
+        for kind in KINDS:
+            own = generated_.share([one for one in findings if one.kind == kind], mode)
+            if own["of"] != own["detected"]:
+                click.echo(f"  {kind}: {own['detected']} of {own['of']}")
+    rate = f"{equivalent} of {len(asked)} equivalent ({equivalent / len(asked):.1%})"
+    click.echo(f"not counted: {stillborn} stillborn, {broken} broken, {rate}")
 
 
 def _tell(verdict: Verdict, *, whole: bool) -> None:

@@ -55,6 +55,12 @@ class _TimingOption(click.Option):
 
 
 def _common(system: System | Client | None) -> list[Callable[..., Any]]:
+    client = system is not None and system.name == "runtime"
+    formats = "json, har" if client else "json"
+    workers = (
+        "Runtimes at once [default: 16, at long locks 32]." if client else "Children [default: 2, a real build 1]."
+    )
+    generating = [] if client else _generating()
     return [
         click.option("--only", multiple=True, metavar="GLOB", help="Only rules whose id matches (repeatable)."),
         click.option("--skip", multiple=True, metavar="GLOB", help="No rules whose id matches (repeatable)."),
@@ -67,14 +73,21 @@ def _common(system: System | Client | None) -> list[Callable[..., Any]]:
             help="The build's own timing, seconds; of a real build alone.",
         ),
         click.option(
-            "--report", "reports", multiple=True, metavar="FORMAT=PATH", help="Write a report: json (repeatable)."
+            "--report", "reports", multiple=True, metavar="FORMAT=PATH", help=f"Write a report: {formats} (repeatable)."
         ),
         click.option("--seed", type=int, default=1, show_default=True, help="Same seed, same requests."),
-        click.option("--workers", type=click.IntRange(1, 8), help="Child processes [default: 2, a real build 1]."),
+        click.option("--workers", type=click.IntRange(1, 64 if client else 8), help=workers),
         click.option(
             "--time-limit", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Seconds for it all."
         ),
         click.option("--fail-fast", is_flag=True, help="Stop at the first failed check."),
+        *generating,
+    ]
+
+
+def _generating() -> list[Callable[..., Any]]:
+    """Options of checks that generate their requests."""
+    return [
         click.option(
             "--fuzz-examples",
             type=click.IntRange(0, 100_000),

@@ -39,14 +39,25 @@ class Inconclusive(click.ClickException):
         click.echo(f"{self.format_message()}\ninconclusive", err=True, file=file)
 
 
+def _as_ctrl_c(*_: object) -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Ctrl-C and a polite kill end the children, too, and leave the run without a verdict: exit 3."""
+    """Ctrl-C and a polite kill end the children, too, and leave the run without a verdict: exit 3.
+
+    All are dealt with as Ctrl-C is: by ``KeyboardInterrupt``, but in an event loop, where that could come at any point
+    of any task, asyncio cancels the main task instead, so that all can clean up.
+    """
     for number in ENDING:
-        signal.signal(number, signal.default_int_handler)
+        signal.signal(number, _as_ctrl_c)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
     except KeyboardInterrupt:
+        for number in ENDING:
+            signal.signal(number, signal.SIG_IGN)  # we do end
         raise Inconclusive("interrupted") from None
 
 

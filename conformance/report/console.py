@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, chop_cells
 
+from conformance.results import NOT_ARISEN
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -18,7 +20,7 @@ WIDTH = 100
 _MAX_COMMANDS = 12
 _MAX_REASONS = 10
 _LABEL = 16
-_LONGEST_LINE = 180
+_LONGEST_LINE = 260
 
 
 def render(run: Run, redactor: Redactor) -> str:
@@ -156,8 +158,15 @@ class _Page:
         text = ", ".join(f"{count} {status}" for status, count in counts.items() if count or status in always)
         rules = f"{len(run.rules)} rule{'' if len(run.rules) == 1 else 's'}"
         yield f"{rules} in {run.seconds:.1f} s (seed {run.seed}, level {run.level}): {text}"
+        yield from self.never_arose()
         if untested:
             yield "untested: " + ", ".join(f"{count} {kind}" for kind, count in untested.items())
+
+    def never_arose(self) -> Iterator[str]:
+        """Which rules of a Runtime could not be judged, since nothing of the kind happened, where they are few."""
+        ids = [rule.rule.id for rule in self.run.rules if rule.status == "untested" and rule.reason == NOT_ARISEN]
+        if 0 < len(ids) <= _MAX_REASONS:
+            yield from self.wrapped(f"Never arose: {', '.join(ids)}", 0)
 
     def labelled(self, label: str, text: str) -> Iterator[str]:
         first, *rest = _wrap(self.clean(text), WIDTH - _LABEL) or [""]

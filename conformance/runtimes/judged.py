@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from conformance.results import CheckResult
+from conformance.results import NOT_ARISEN, CheckResult
 from contract_tests.runtime.monitors import judge, monitors
 from contract_tests.runtime.recorded import histories
 from contract_tests.runtime.timeline import timeline
@@ -19,22 +19,27 @@ if TYPE_CHECKING:
 
 _AROUND = 12
 """Exchanges that are shown with a failure, at most."""
-_MOST_TOLD = 3
-_NOT_ARISEN = "its situation did not arise"
+_MOST_TOLD, _MOST_WORDS = 3, 5
 _ELSEWHERE = {"RT-IDEM-04": "judged elsewhere: the API makes the key, RT-RES-11, 12, 80 and 81 are about its parts"}
 
 
 def judged(
-    log: Mapping[str, Any], rules: Iterable[str], command: Sequence[str] = (), options: Sequence[str] = ()
+    log: Mapping[str, Any],
+    rules: Iterable[str],
+    command: Sequence[str] = (),
+    options: Sequence[str] = (),
+    said: Mapping[str, str] | None = None,
 ) -> list[CheckResult]:
     """The ends of all checks on a recording; those whose situation did not arise are left out.
 
     ``command`` is the Runtime's and ``options`` are those of ``contract check runtime``, for the commands that show a
-    failure again. Raises :class:`contract_tests.runtime.recorded.RecordingError`.
+    failure again; ``said`` is the end of its output by scenario, without secrets.
+
+    Raises :class:`contract_tests.runtime.recorded.RecordingError`.
     """
     wanted = set(rules)
     return [
-        _result(history, outcome, command, options)
+        _result(history, outcome, command, options, (said or {}).get(history.facts.scenario, ""))
         for history in histories(log)
         for outcome in judge(history, wanted)
         if outcome.status != "untested"
@@ -43,10 +48,12 @@ def judged(
 
 def unseen() -> dict[str, str]:
     """Why a rule of Runtimes is untested, where none of its situations is in a recording."""
-    return {**_ELSEWHERE, **dict.fromkeys(monitors(), _NOT_ARISEN)}
+    return {**_ELSEWHERE, **dict.fromkeys(monitors(), NOT_ARISEN)}
 
 
-def _result(history: History, outcome: Outcome, command: Sequence[str], options: Sequence[str]) -> CheckResult:
+def _result(
+    history: History, outcome: Outcome, command: Sequence[str], options: Sequence[str], said: str
+) -> CheckResult:
     monitor, scenario = outcome.monitor, history.facts.scenario
     result = CheckResult(
         f"{scenario}:{monitor.name}", monitor.title, [monitor.rule], status="passed", message=None, family=monitor.name
@@ -59,10 +66,16 @@ def _result(history: History, outcome: Outcome, command: Sequence[str], options:
         result.message = f"expected {first.expected}; {first.actual} ({scenario}, {first.at:.3f} s)"
         result.expected = [first.expected]
         result.actual = f"{first.actual}, {first.at:.3f} s after the start of {scenario}{_more(outcome.broken[1:])}"
-        result.timeline = timeline(history, first)
+        result.timeline = [*timeline(history, first), *_words(said)]
         result.exchanges = [_exchange(call) for call in _around(history, first)]
         result.commands = _again(monitor.rule, scenario, command, options)
     return result
+
+
+def _words(said: str) -> list[str]:
+    """The last lines that the Runtime printed, as the end of a timeline."""
+    lines = [line for line in said.splitlines() if line.strip()][-_MOST_WORDS:]
+    return [" the last that it printed:", *(f"   | {line[:200]}" for line in lines)] if lines else []
 
 
 def _more(others: Sequence[Finding]) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+from conformance.processes import first_signal_alone
 from conformance.runtimes.environment import Given, Template
 from conformance.runtimes.leaks import MODEL_KEY, SERVICE_TOKEN, OutputWatch
 from conformance.runtimes.mock import Mock, MockFailed, MockWorld, TooMuch, mock
@@ -22,6 +23,7 @@ from conformance.runtimes.strays import adopting
 from contract_tests.runtime.history import Facts
 
 if TYPE_CHECKING:
+    from contract_tests.runtime.history import History
     from contract_tests.runtime.stage import Scenario, Timing
 
 MOST_SILENT = 2
@@ -30,6 +32,13 @@ _QUIET, _QUIET_AT_MOST = 3.0, 60.0
 _SLOT = 10.0
 _CANCELLING = 5.0
 _TRIES, _MOMENT = 20, 0.1
+_MOST_CALLED = 3
+"""Paths that are told of a Runtime that never polled."""
+_LONGEST_PATH = 120
+
+
+class PortTaken(ValueError):  # noqa: N818
+    """The port on which a Runtime started by hand is to find its API is in use; the text says so, and the mend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +125,9 @@ async def play(
 
     ``told`` is called as each one is over. Scenarios that a Runtime started by hand can't play (``by_hand``,
     ``own_key``, ``late``) are for the caller to leave out. Raises
-    :class:`~conformance.runtimes.process.CannotStart` where the command can't be started at all, and
-    :class:`~conformance.reference.ReferenceFailed` where the mock can't.
+    :class:`~conformance.runtimes.process.CannotStart` where the command can't be started at all,
+    :class:`PortTaken` where the port of one started by hand can't be had, and
+    :class:`~conformance.reference.ReferenceFailed` where the mock can't be started.
     """
     async with playground() as ground:
         return await ground.play(scenarios, runtime, timing, pace, told)
@@ -144,7 +154,7 @@ class Playground:
 @contextlib.asynccontextmanager
 async def playground() -> AsyncIterator[Playground]:
     """A mock for the length of the block, after which no process of a Runtime is left."""
-    with adopting():
+    with first_signal_alone(), adopting():
         async with mock() as server:
             yield Playground(server)
 
@@ -238,9 +248,10 @@ class _Players:
             self._silent.append(scenario.id)
         if stage.process is not None and stage.gone:
             status = stage.process.status
-            played.problems.append(f"the Runtime ended before its first poll, with exit status {status}")
+            problem = f"the Runtime ended before its first poll, with exit status {status}"
         else:
-            played.problems.append(f"the Runtime did not poll within {self._pace.start:g} s")
+            problem = f"the Runtime did not poll within {self._pace.start:g} s"
+        played.problems.append(problem + stage.watch.clean(_called(stage.recording.history)))
         return False
 
     async def _play(self, scenario: Scenario, stage: LiveStage, played: Played) -> None:
@@ -316,7 +327,13 @@ class _Players:
                 if error.status != HTTPStatus.CONFLICT:
                     raise
             await asyncio.sleep(_MOMENT)
-        return await self._mock.world(**options)
+        try:
+            return await self._mock.world(**options)
+        except MockFailed as error:
+            # Later on, it was ours: what was recorded by then is not to be lost.
+            if error.status == HTTPStatus.CONFLICT and isinstance(self._runtime, Attached) and not self._polled:
+                raise PortTaken(f"port {self._runtime.port} is in use; choose another --port") from None
+            raise
 
     async def _quieten(self, runtime: Attached) -> None:
         """Let the Runtime find out that its last world is gone: what it still does there is no part of the next one."""
@@ -338,6 +355,17 @@ class _Players:
 def _add(played: Played, problem: str) -> None:
     if problem not in played.problems:
         played.problems.append(problem)
+
+
+def _called(history: History) -> str:
+    """What one that never polled called instead; nothing where it called nothing."""
+    answers: dict[str, str] = {}
+    for call in history.calls:
+        answers.setdefault(f"{call.method} {call.path[:_LONGEST_PATH]}", str(call.status or "no answer"))
+    if not answers:
+        return ""
+    told = ", ".join(f"{called} ({answer})" for called, answer in list(answers.items())[:_MOST_CALLED])
+    return f"; it called {told}{', ...' if len(answers) > _MOST_CALLED else ''}"
 
 
 def _keys(data: Any) -> Iterator[str]:

@@ -11,7 +11,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 from conformance.runtimes.environment import surroundings
-from conformance.runtimes.strays import end_all
+from conformance.runtimes.strays import end_all, expect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -58,6 +58,7 @@ class RuntimeProcess:
         mark = secrets.token_hex(8)
         # A pipe of ours, not asyncio's: whether the process ended must not wait for who else holds its output.
         reading, writing = os.pipe()
+        expect(mark)
         try:
             process = await asyncio.create_subprocess_exec(
                 *command,
@@ -69,6 +70,7 @@ class RuntimeProcess:
             )
         except (OSError, ValueError) as error:
             os.close(reading)
+            end_all(mark)
             reason = getattr(error, "strerror", None) or str(error)
             raise CannotStart(
                 f"{command[0]} can't be started: {reason}; name a program that can be run, with its arguments"
@@ -79,8 +81,13 @@ class RuntimeProcess:
             raise
         finally:
             os.close(writing)
+        expect(mark, process.pid)
         runtime = cls(process, mark, exited)
-        await runtime._listen(reading, watch)
+        try:
+            await runtime._listen(reading, watch)
+        except BaseException:  # nobody knows of it yet
+            runtime.abandon()
+            raise
         return runtime
 
     async def _listen(self, reading: int, watch: OutputWatch) -> None:

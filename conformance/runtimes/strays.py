@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
 import os
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
+from conformance.processes import ENDING, held_back
 from conformance.runtimes.environment import MARK
 
 if TYPE_CHECKING:
@@ -24,24 +26,53 @@ _REAPING = 1.0
 _GONE = (psutil.NoSuchProcess, psutil.AccessDenied, OSError)
 
 
+_living: dict[str, int | None] = {}
+"""Marks of Runtimes that were started and not yet ended for good, and their first processes, where these are known."""
+
+
 @contextlib.contextmanager
 def adopting() -> Iterator[None]:
     """While it lasts, orphans below us become our children (Linux), so that they can be found, ended and reaped.
 
-    At its end those that nothing else told of are ended as well: children of ours that came meanwhile and are still
-    there. Processes that we started and wait for have to have ended by then.
+    At its end every Runtime that began meanwhile and still lives is ended, and so are those that nothing told of:
+    children of ours that came meanwhile and are still there, and theirs. Signals that ask for an end have to wait
+    until that is done. Where even this end is not come to, it is made up for at the end of the interpreter. Processes
+    that we started and wait for have to have ended by then.
     """
-    before, adopts = _children(), _subreaper()
+    ending = _Ending()
+    atexit.register(ending.last)
     try:
         yield
     finally:
-        if adopts:
+        with held_back():
+            ending.end()
+            atexit.unregister(ending.last)
+
+
+class _Ending:
+    """What there was before, so that all that came later can be ended."""
+
+    def __init__(self) -> None:
+        self._marks, self._before, self._adopts = set(_living), _children(), _subreaper()
+
+    def end(self) -> None:
+        """End all that came later."""
+        for mark in _living.keys() - self._marks:
+            end_all(mark, _living.get(mark))
+        if self._adopts:
+            _end_children(self._before)
             _set_subreaper(on=False)
-            ended = _children() - before
-            for child in ended:
-                with contextlib.suppress(OSError):
-                    os.kill(child, signal.SIGKILL)
-            _reap(ended)
+
+    def last(self) -> None:
+        """The same, at the end of the interpreter, when nobody is left to whom an interruption could be told."""
+        for number in ENDING:
+            signal.signal(number, signal.SIG_IGN)
+        self.end()
+
+
+def expect(mark: str, first: int | None = None) -> None:
+    """A Runtime with this mark is being started, or was: until :func:`end_all` has ended it, it is owed an end."""
+    _living[mark] = first
 
 
 def end_all(mark: str, first: int | None = None) -> None:
@@ -64,7 +95,20 @@ def end_all(mark: str, first: int | None = None) -> None:
         if not found or time.monotonic() > until:
             break
         time.sleep(_PAUSE)
+    _living.pop(mark, None)
     _reap(killed - ({first} if first else set()))  # asyncio waits for that one
+
+
+def _end_children(before: set[int]) -> None:
+    """Kill and reap children that were not there before, and all below them, which come to us as orphans."""
+    until = time.monotonic() + _PATIENCE
+    while (found := _children() - before) and time.monotonic() < until:
+        for pid in found:
+            with contextlib.suppress(*_GONE):
+                child = psutil.Process(pid)
+                for process in (child, *child.children(recursive=True)):
+                    process.kill()
+        _reap(found)
 
 
 def _marked(mark: str) -> Iterator[psutil.Process]:

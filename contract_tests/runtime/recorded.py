@@ -54,6 +54,8 @@ def histories(log: Mapping[str, Any], known: Known | None = None) -> list[Histor
     read.
     """
     scenarios = log.get("_scenarios", {})
+    if not isinstance(scenarios, dict):
+        raise RecordingError("/log/_scenarios is no object; leave it out, or take the archive as it was written")
     worlds: dict[str, list[Mapping[str, Any]]] = {world: [] for world in scenarios}
     for i, entry in enumerate(log["entries"]):
         if not isinstance(entry, dict):
@@ -68,6 +70,7 @@ def histories(log: Mapping[str, Any], known: Known | None = None) -> list[Histor
 def _of_world(
     world: str, entries: list[Mapping[str, Any]], told: Mapping[str, Any], known: Known | None = None
 ) -> list[History]:
+    entries = _of_the_api(entries)
     starts = [_instant(entry) for entry in entries] + [event["at"] / 1000 for event in told.get("events", ())]
     zero = min(starts, default=0.0)
     calls = sorted((_call(entry, world, zero, known) for entry in entries), key=lambda call: (call.sent, call.number))
@@ -94,6 +97,24 @@ def _of_world(
         )
         for id_ in ids
     ]
+
+
+def _of_the_api(entries: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The exchanges with the hosts of the API, and model calls: what else a proxy recorded is of no interest here."""
+    asked = [(_place(entry), entry) for entry in entries]
+    hosts = {host for (host, operation), _ in asked if operation not in (None, MODEL)}
+    return [entry for (host, operation), entry in asked if host in hosts or operation is not None or not hosts]
+
+
+def _place(entry: Mapping[str, Any]) -> tuple[str, str | None]:
+    """The host and the operation of a request; an unreadable one is left to be told later."""
+    request = entry.get("request")
+    if not isinstance(request, dict) or not isinstance(request.get("url"), str):
+        return "", MODEL
+    parts = urlsplit(request["url"])
+    world = entry.get("_world", "/")
+    raw = parts.path.removeprefix(world.rstrip("/")) if world != "/" else parts.path
+    return parts.netloc, _operation(str(request.get("method")), raw)[0]
 
 
 def _facts(scenario: str, runtime: Mapping[str, Any]) -> Facts:

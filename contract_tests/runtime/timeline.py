@@ -49,8 +49,10 @@ def _said_of(history: History, finding: Finding) -> str:
         return f"-- {finding.actual}"
     if probe.status is None:
         return f"health is asked -> no answer within {probe.seconds:.1f} s"
-    told = " ".join(f"{name}={value}" for name, value in probe.body.items()) if isinstance(probe.body, dict) else ""
-    return f"health is asked -> {probe.status} {told[:110]}".rstrip()
+    body = probe.body if isinstance(probe.body, dict) else {}
+    first = [name for name in ("activeJobs", "lastJobAt", "status") if name in body]
+    told = " ".join(f"{name}={body[name]}" for name in [*first, *(name for name in body if name not in first)])
+    return f"health is asked -> {probe.status} {told}".rstrip()
 
 
 Row = tuple[float, str, str, bool]
@@ -124,7 +126,7 @@ def _asked(call: Call) -> str:
     job = f" {call.job}" if call.job else ""
     match call.operation:
         case "pollJobs":
-            return f"poll, limit {call.get('limit')}"
+            return "poll" if call.get("limit") is None else f"poll, limit {call.get('limit')}"
         case "failJob":
             return f"fail{job} {call.get('errorCode')} retryable={str(call.get('retryable')).lower()}"
         case "submitResult":

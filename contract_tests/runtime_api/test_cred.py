@@ -221,6 +221,14 @@ async def test_the_platforms_mode_needs_no_credential(api: RuntimeApi, given: Gi
     await api.resolve(await given.locked_job(), mode=PLATFORM, credential=value).succeeds()
 
 
+@requirement("RT-CRED-53")
+async def test_the_platforms_mode_needs_none_that_the_job_names(api: RuntimeApi, given: Given) -> None:
+    """Mode `platform_key` without `credentialId`, of a job that names a credential: 200."""
+    id_, user, _ = await credential(given)
+    job = await given.locked_job(apiKeyMode=PLATFORM, credentialId=id_, userId=user)
+    await api.resolve(job, mode=PLATFORM).succeeds()
+
+
 @requirement("RT-CRED-54")
 async def test_no_platform_key_is_absent(api: RuntimeApi, given: Given) -> None:
     """In mode `platform_key` `apiKey` is a string that is not empty, or absent: never null, never empty."""

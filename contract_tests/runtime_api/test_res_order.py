@@ -125,6 +125,13 @@ async def test_a_result_of_another_schema_is_422(api: RuntimeApi, given: Given, 
     await api.result(job, schema="flashcard_output_v1", validatedOutput=CARDS).succeeds()
 
 
+@requirement("RT-RES-54")
+async def test_no_jobs_own_version_is_supported_by_that(api: RuntimeApi, given: Given) -> None:
+    """A job whose own version nobody supports: its result is 422, too."""
+    job = await given.running_job(outputSchemaVersion=UNKNOWN)
+    await api.result(job, schema=UNKNOWN).fails(422, "RESULT_SCHEMA_UNSUPPORTED")
+
+
 @requirement("RT-RES-63")
 async def test_an_unknown_schema_leaves_the_job(api: RuntimeApi, given: Given) -> None:
     """After a 422 for an unknown version every column is as it was, and nobody else gets the job."""

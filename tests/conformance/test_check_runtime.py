@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import jsonschema
@@ -141,6 +143,43 @@ def test_no_process_is_left_behind(tmp_path):
     assert left == []
 
 
+FORKING = """
+    import os, signal, subprocess, sys, time
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    waits = [sys.executable, "-c", "import time; time.sleep(600)", sys.argv[1]]
+    if os.fork() == 0:  # one with a session of its own, whose child has not even our environment
+        os.setsid()
+        subprocess.Popen(waits)
+        subprocess.Popen(waits, env={})
+    else:
+        subprocess.Popen(waits)
+        open(sys.argv[1], "a").write("x")
+    time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("again", [0, 3])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_who_is_asked_to_end_ends_every_process_first(tmp_path, number, again):
+    begun = tmp_path / "begun"
+    command = [*script(tmp_path, FORKING), str(begun)]
+    arguments = python("conformance", "check", "runtime", *SHORT, "--scenario", "process.*", "--", *command)
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as checking:
+        deadline = time.monotonic() + 60
+        while not begun.exists() or begun.stat().st_size < 2:
+            assert time.monotonic() < deadline, "two Runtimes do not start"
+            assert checking.poll() is None
+            time.sleep(0.05)
+        checking.send_signal(number)
+        for _ in range(again):  # who is impatient
+            time.sleep(0.1)
+            checking.send_signal(number)
+        said, _ = checking.communicate(timeout=60)
+    left = [process.pid for process in psutil.process_iter() if str(begun) in _words(process)]
+    assert left == []
+    assert (checking.returncode, said) == (3, "interrupted\ninconclusive\n")
+
+
 def _words(process: psutil.Process) -> list[str]:
     try:
         return process.cmdline()
@@ -216,6 +255,11 @@ def test_variables_can_have_other_names(tmp_path):
         (("--only", "RT-NOTHING-*", "--", "true"), "matches no rule of runtime-api"),
         (("--report", "pdf=x", "--", "true"), "the format is one of json, har"),
         (("--recording", "missing.har"), "can't be read: No such file"),
+        (("--recording", "missing.har", "--scenario", "life.*"), "--scenario has no effect on --recording"),
+        (("--port", "8080", "--", "true"), "--port is for --attach"),
+        (("--only", "RT-AUTH-01", "--", "true"), "none of these rules binds Runtimes"),
+        (("--timing", "lock=3,heartbeat=5", "--", "true"), "can't keep a lock of 3 s"),
+        (("--", ""), "the command is empty"),
         ((*SHORT, "--", "./no-such-runtime"), "no-such-runtime"),
     ],
 )

@@ -274,8 +274,9 @@ def test_sigterm_goes_to_the_first_process_alone_and_the_others_to_the_group():
         "import os, signal, sys, time\n"
         "child = os.fork()\n"
         "name = 'parent' if child else 'child'\n"
-        "signal.signal(15, lambda *_: print('TERM', name, flush=True))\n"
-        "signal.signal(18, lambda *_: print('CONT', name, flush=True))\n"
+        "say = lambda word: os.write(1, f'{word} {name}\\n'.encode())\n"  # a handler may interrupt a print
+        "signal.signal(15, lambda *_: say('TERM'))\n"
+        "signal.signal(18, lambda *_: say('CONT'))\n"
         "print('ready', flush=True)\n"
         "while True: time.sleep(0.05)"
     )

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import textwrap
 import time
 
 import psutil
@@ -15,7 +16,7 @@ import pytest
 from tiny_runtimes import POLLER, python
 
 from conformance.runtimes.environment import Template, surroundings
-from conformance.runtimes.playing import Attached, Command, Pace, play
+from conformance.runtimes.playing import Attached, Command, Pace, PortTaken, play
 from conformance.runtimes.process import CannotStart
 from contract_tests.runtime.recorded import histories
 from contract_tests.runtime.stage import Scenario, Timing
@@ -263,6 +264,38 @@ def test_a_runtime_that_never_polls_is_waited_for_as_long_as_was_said():
 def test_a_command_that_cant_be_started_ends_it_all():
     with pytest.raises(CannotStart, match="/no/such/program can't be started"):
         played([nothing] * 3, ["/no/such/program"])
+
+
+def test_of_a_runtime_that_never_polled_is_told_what_it_called():
+    code = """
+        import os, urllib.error, urllib.request
+        for path in ("/api/internal/runtime/jobs/poll", "/api/internal/runtime/jobs/poll", "/b", "/c", "/d"):
+            try:
+                url = os.environ["API_BASE_URL"] + path + "?" + os.environ["RUNTIME_SERVICE_TOKEN"]
+                urllib.request.urlopen(urllib.request.Request(url, b"{}", method="POST"))
+            except urllib.error.HTTPError:
+                pass
+    """
+    (one,) = played(nothing, python(textwrap.dedent(code)))
+    assert one.problems == [
+        "the Runtime ended before its first poll, with exit status 0; it called POST /api/internal/runtime/jobs/poll "
+        "(404), POST /b (404), POST /c (404), ..."
+    ]
+
+
+def test_what_a_runtime_said_last_is_kept_when_it_ended_as_it_should():
+    (one,) = played(nothing, python('print("ready for work", flush=True)\n' + POLLER))
+    assert (one.problems, one.exit_status) == ([], 7)
+    assert "ready for work" in one.said
+
+
+def test_a_port_that_cant_be_had_is_told_with_the_mend():
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        sock.listen()
+        port = sock.getsockname()[1]
+        with pytest.raises(PortTaken, match=f"^port {port} is in use; choose another --port$"):
+            played(nothing, Attached(port, "the-token-of-the-user", "by-hand", free()))
 
 
 def test_variables_of_other_names_are_enough():

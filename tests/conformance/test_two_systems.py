@@ -366,11 +366,12 @@ def test_a_fault_is_judged_by_the_suite_of_the_system_whose_rules_it_names(monke
     monkeypatch.setattr(reference, "make_world", lambda base_url, **options: made.append(options) or f"{base_url}/w")
     monkeypatch.setattr(reference, "drop_world", lambda *_: None)
     fault = Mutant("a.fault", "A fault", (rule,))
-    settings = {system.name: system.made_up() for system in SYSTEMS}
-    verdict = mutation._judge(fault, Told(), "http://m", settings, whole=False, seed=1, time_limit=5)
+    bench = mutation.Bench(1)
+    bench._crew, bench._base_url = Told(), "http://m"
+    suites = bench.judge(fault, "scenarios", fault.rules, 5)
     assert sent == [(*place, f"http://m/w/__control__/provider-states/{place[0]}", [rule])]
     assert made == [{"mutant": "a.fault", **world}]
-    assert (verdict.failed, verdict.problem) == ((), None)
+    assert (mutation.failed_rules(fault, suites), suites.problems) == ((), [])
 
 
 def test_what_generated_requests_meet_in_two_suites_is_one_account():

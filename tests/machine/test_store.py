@@ -13,7 +13,7 @@ from mock_server.store import Change, Due, MemoryStore, Queue, QueueQuery, Row
 
 KEYS = {"Job": "id", "Snapshot": "id", "Result": "jobId"}
 UNIQUE = {"Job": ("userId", "idempotencyKey")}
-QUEUE = Queue("Job", frozenset({"pending"}), "jobType", ("priority", "createdAt", "id"))
+QUEUE = Queue("Job", frozenset({"pending"}), "jobType", (("priority", 1), ("createdAt", 1), ("id", 1)))
 
 
 def store() -> MemoryStore:

@@ -387,9 +387,9 @@ def test_a_specification_of_several_files_is_sound(tmp_path: Path) -> None:
 
 def test_lint_leaves_the_files_alone(tmp_path: Path) -> None:
     folder = shutil.copytree(SPECS, tmp_path / "specs", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
-    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    before = {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
     lint(folder / "runtime-api.yaml")
-    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+    assert {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()} == before
 
 
 SMALL = """\

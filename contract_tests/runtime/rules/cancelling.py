@@ -115,7 +115,12 @@ def settled_without(history: History) -> Iterator[Finding]:
                 continue
             # A failure that answers the signal may cross the result.
             crossing = hold.stop is not None and hold.stop.ended < call.ended + GRACE
-            further = [c for c in hold.reports if c.sent >= call.ended + (GRACE if crossing else 0)]
+            further = [
+                c
+                for c in hold.reports
+                # The same result again is no further report, where its sender may not have waited for the answer.
+                if c.sent >= call.ended + (GRACE if crossing or c.text == call.text else 0)
+            ]
             if further:
                 wrong = further[0]
                 wanted = f"no further report of {hold.job} after 409 JOB_CANCELLED on its result"

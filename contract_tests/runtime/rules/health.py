@@ -171,7 +171,9 @@ def null_before(history: History) -> Iterator[Finding]:
             for call in history.of("lockJob", *WORK)
             if call.sent <= probe.ended and _here(history, call.sent, probe)
         ]
-        if not locks and "lastJobAt" in body:
+        # Of a process that was there before it can't be told what it did then.
+        born = any(event.at <= probe.at for event in history.happened("started"))
+        if born and not locks and "lastJobAt" in body:
             value = body["lastJobAt"]
             right = value is None
             yield kept(probe.at) if right else broken(probe.at, "lastJobAt null before the first job", f"{value}")

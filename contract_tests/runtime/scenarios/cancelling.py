@@ -48,7 +48,7 @@ async def before_a_further_call(stage: Stage) -> None:
 def _crossing(timing: Timing) -> dict[str, Any]:
     # No heartbeat comes through that would tell of it: the result's own answer does.
     plans = [
-        plan(delay(min(timing.lock * 0.5, 2)), "submitResult", "job-unwanted", nth=[1]),
+        plan(delay(min(timing.lock * 0.35, 2)), "submitResult", "job-unwanted", nth=[1]),
         plan(status(503), "heartbeatJob", "job-unwanted", first=2),
     ]
     return _running(timing, good()) | {"faults": plans}

@@ -1,0 +1,1 @@
+"""Many simulated Runtimes at once, and the history of what they did."""
