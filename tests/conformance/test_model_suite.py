@@ -15,15 +15,16 @@ from conformance.http_transport import HttpTransport
 from conformance.judging import measured
 from conformance.recording import RECORDER, Recorder
 from conformance.systems import find
+from contract_tests.agent_hub import test_fuzz_model as hub_model
 from contract_tests.agent_hub import test_fuzz_walk as hub_walk
-from contract_tests.agent_hub import test_model as hub_model
 from contract_tests.agent_hub.given import HubTiming
 from contract_tests.agent_hub.model import playing as hub_playing
 from contract_tests.agent_hub.model import sequences as hub_sequences
 from contract_tests.checks import CheckFailed, CheckSkipped
 from contract_tests.given import Timing
 from contract_tests.model.stepper import Stepper
-from contract_tests.runtime_api import test_fuzz_walk, test_model
+from contract_tests.runtime_api import test_fuzz_model as test_model
+from contract_tests.runtime_api import test_fuzz_walk
 from contract_tests.runtime_api.model import sequences
 from contract_tests.runtime_api.model.rules import ANSWERS, BEGINS, COLUMNS, MOVES
 

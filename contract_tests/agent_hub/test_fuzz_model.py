@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from contract_tests.agent_hub.model.sequences import ready, visited
-from contract_tests.checks import requirement
+from contract_tests.checks import fuzz, requirement
 
 if TYPE_CHECKING:
     from contract_tests.agent_hub.given import HubGiven
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 STATES = ("queued", "running", "done", "waiting", "failed", "cancelled")
 
 
+@fuzz
 @requirement("HUB-CANCEL-52", "HUB-CANCEL-54", "HUB-CANCEL-55", "HUB-RETRY-56", "HUB-RETRY-57", "HUB-RETRY-59")
 @pytest.mark.parametrize("state", STATES)
 async def test_every_operation(given: HubGiven, state: str) -> None:
@@ -23,6 +24,7 @@ async def test_every_operation(given: HubGiven, state: str) -> None:
     await visited(given, state, ("cancel", "retry"))
 
 
+@fuzz
 @requirement("HUB-RETRY-51", "HUB-RETRY-52", "HUB-RETRY-53", "HUB-RETRY-54", "HUB-GET-54", "HUB-GET-55")
 @pytest.mark.parametrize("state", STATES)
 async def test_every_limit(given: HubGiven, state: str) -> None:
