@@ -5,7 +5,7 @@ Pure: rows come in, rows come out. It knows nothing of HTTP, and nothing of how 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from contract_tests.model.language import Formula, Inputs, Language, NoValue
@@ -114,6 +114,7 @@ class Stepper:
         self.stamp, self.initial = text.get("stamp"), text["initial"]
         language, effects = Language(text, numbers, functions), text.get("effects", {})
         self.constants, self.value = language.constants, language.formula
+        self.derived = {name: language.formula(value) for name, value in text.get("derived", {}).items()}
         self._steps = {
             (group, name): [_Step(step, effects, language) for step in item["steps"]]
             for group in GROUPS
@@ -126,6 +127,12 @@ class Stepper:
                 for name, item in (text.get("related", {}) | more).items()
             }
             for key, more in own.items()
+        }
+        self._finds = {
+            (group, name): (language.formula(item["find"]["where"]), str(item["find"]["else"]))
+            for group in GROUPS
+            for name, item in text.get(group, {}).items()
+            if "where" in item.get("find", {})
         }
         self._each = {
             (group, name): language.formula(item["each"])
@@ -190,6 +197,13 @@ class Stepper:
         """Whether a trigger on many rows is about this one."""
         return bool(self._each[group, name](inputs))
 
+    def missed(self, group: str, name: str, inputs: Inputs) -> str | None:
+        """The error code where the trigger does not find the row in ``inputs``; None where it does."""
+        if (group, name) not in self._finds:
+            return None
+        where, otherwise = self._finds[group, name]
+        return None if where(inputs) else otherwise
+
     def due(self, row: Row) -> int | None:
         """The first instant at which a timer of the row fires."""
         return min((instant for instant, _ in self._armed(row)), default=None)
@@ -198,13 +212,18 @@ class Stepper:
         """What time does to the row until now, in order; the last one's row is what becomes of it."""
         taken: list[Taken] = []
         while True:
-            instant, order = min(self._armed(row), default=(now + 1, 0))
-            if instant > now:
+            due = self.due(row)
+            if due is None or due > now:
                 return taken
             if len(taken) == MOST_FIRINGS:
                 raise Undecided("timers of the row fire for ever")
-            taken.append(self._fired(self._timers[order], row, instant, inputs or {}))
+            taken.append(self.fire(row, inputs))
             row = taken[-1].row or row
+
+    def fire(self, row: Row, inputs: Inputs | None = None) -> Taken:
+        """Fire the row's next timer, at the first instant at which it is due."""
+        instant, order = min(self._armed(row))
+        return self._fired(self._timers[order], row, instant, inputs or {})
 
     def holds(self, row: Row, inputs: Inputs) -> bool:
         """Whether what the text says of every row in the row's state is true of this one."""
@@ -222,7 +241,8 @@ class Stepper:
     def _fired(self, timer: _Timer, row: Row, instant: int, inputs: Inputs) -> Taken:
         inputs = {**inputs, self.row: row, "now": instant, **timer.given}
         if timer.fires is not None:
-            return self.judge("internal", timer.fires, inputs)
+            taken = self.judge("internal", timer.fires, inputs)
+            return replace(taken, steps=(timer.name, *taken.steps))
         steps: list[str] = [timer.name]
         new = self._moved(row, timer.to, timer.set, inputs, steps)
         return Taken(timer.name, None, new, True, rules=timer.rules, steps=tuple(steps), at=instant)

@@ -15,37 +15,50 @@ from conformance.http_transport import HttpTransport
 from conformance.judging import measured
 from conformance.recording import RECORDER, Recorder
 from conformance.systems import find
+from contract_tests.agent_hub import test_fuzz_model as hub_model
+from contract_tests.agent_hub import test_fuzz_walk as hub_walk
+from contract_tests.agent_hub.given import HubTiming
+from contract_tests.agent_hub.model import playing as hub_playing
+from contract_tests.agent_hub.model import sequences as hub_sequences
 from contract_tests.checks import CheckFailed, CheckSkipped
 from contract_tests.given import Timing
 from contract_tests.model.stepper import Stepper
-from contract_tests.runtime_api import test_fuzz_walk, test_model
+from contract_tests.runtime_api import test_fuzz_model as test_model
+from contract_tests.runtime_api import test_fuzz_walk
 from contract_tests.runtime_api.model import sequences
 from contract_tests.runtime_api.model.rules import ANSWERS, BEGINS, COLUMNS, MOVES
 
 KEY = "key-of-the-model"
-SYSTEM = find("runtime-api")
+TOKEN = "zqa_live_of_the_model"
+SETTINGS = {"runtime-api": {"api_key": KEY}, "agent-hub": {"token": TOKEN, "second_token": f"{TOKEN}_b"}}
+HUB_CELLS = (hub_model.test_every_operation, hub_model.test_every_limit)
 CELLS = (test_model.test_every_caller, test_model.test_every_end, test_model.test_every_action)
 
 
 @pytest.fixture(scope="module")
 def base_url():
-    with reference.serve(KEY, "--clock", "manual") as url:
+    secrets = {"CONTRACT_API_KEY": KEY, "CONTRACT_HUB_TOKEN": TOKEN}
+    with reference.serve(secrets, "--clock", "manual") as url:
         yield url
 
 
 def judged(world: str, check, *, states=True, hide=(), **values):
     """What a check says of a world: the failure or None, and the commands that it would print."""
 
+    system = find("agent-hub" if ".agent_hub." in check.__module__ else "runtime-api")
+
     async def judge():
         recorder = Recorder()
         RECORDER.set(recorder)
-        transport = HttpTransport(world, {}, redactor=SYSTEM.contract.redactor([]))
-        url = SYSTEM.states_url(world)
-        driver = await asyncio.to_thread(HttpStates, url, SYSTEM.name) if states else NoStates()
+        transport = HttpTransport(world, {}, redactor=system.contract.redactor([]))
+        url = system.states_url(world)
+        driver = await asyncio.to_thread(HttpStates, url, system.name) if states else NoStates()
         driver.offered = frozenset(driver.offered) - set(hide)
-        suite = SYSTEM.services()
+        suite = system.services()
         clock = await measured(driver, 1)
-        async with suite.open_services(transport, driver, clock, Timing(), suite.Settings(KEY)) as services:
+        async with suite.open_services(
+            transport, driver, clock, system.timing_class(), suite.Settings(**SETTINGS[system.name])
+        ) as services:
             given = suite.given_for(services, Random(f"{check.__name__} {values}"))
             try:
                 await check(given, **values)
@@ -56,27 +69,72 @@ def judged(world: str, check, *, states=True, hide=(), **values):
     return asyncio.run(judge())
 
 
-def test_every_transition_is_visited(base_url, monkeypatch):
+def seen_by_the_stepper(monkeypatch):
+    """The ids of steps and timers that decide something from here on."""
     visited = set()
-    judge, passes = Stepper.judge, Stepper.passes
 
-    def judging(self, *args):
-        taken = judge(self, *args)
-        visited.update(taken.steps)
-        return taken
+    def watched(decide):
+        def deciding(self, *args):
+            taken = decide(self, *args)
+            visited.update(taken.steps)
+            return taken
 
-    def passing(self, *args):
-        fired = passes(self, *args)
-        visited.update(step for one in fired for step in one.steps)
-        return fired
+        return deciding
 
-    monkeypatch.setattr(Stepper, "judge", judging)
-    monkeypatch.setattr(Stepper, "passes", passing)
+    for name in ("judge", "fire"):
+        monkeypatch.setattr(Stepper, name, watched(getattr(Stepper, name)))
+    return visited
+
+
+def test_every_transition_is_visited(base_url, monkeypatch):
+    visited = seen_by_the_stepper(monkeypatch)
     world = reference.make_world(base_url)
     for check in CELLS:
         for state in test_model.STATES:
             assert judged(world, check, state=state)[0] is None
     assert visited == set(sequences.stepper(Timing()).transitions())
+
+
+NOT_TOLD = {"silence.known", "hear", "progress", "progress.same", "progress.dropped", "take.gone"}
+"""What nodes tell beyond the end of a round is in no detail, or free there; it has checks of its own."""
+
+
+def test_every_transition_of_the_hub_is_visited(base_url, monkeypatch):
+    visited = seen_by_the_stepper(monkeypatch)
+    world = reference.make_world(base_url)
+    for check in HUB_CELLS:
+        for state in hub_model.STATES:
+            assert judged(world, check, state=state)[0] is None
+    assert visited == set(hub_sequences.stepper(HubTiming()).transitions()) - NOT_TOLD
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_reference_of_the_hub_walks_as_the_text_says(base_url, seed):
+    assert judged(reference.make_world(base_url), hub_walk.test_of_the_machine, seed=seed, examples=20)[0] is None
+
+
+@pytest.mark.parametrize(
+    ("fault", "check", "state"),
+    [
+        ("hub-cancel.done", hub_model.test_every_operation, "done"),
+        ("hub-cancel.no-finish", hub_model.test_every_operation, "running"),
+        ("hub-retry.by-hand.counts-on", hub_model.test_every_operation, "failed"),
+        ("hub-retry.a-second-more", hub_model.test_every_limit, "running"),
+        ("hub-retry.early", hub_model.test_every_limit, "waiting"),
+        ("hub-retry.one-more", hub_model.test_every_limit, "failed"),
+        ("hub-detail.latest-start", hub_model.test_every_limit, "waiting"),
+        ("hub-retry.flat", hub_walk.test_of_the_machine, None),
+        ("hub-retry.keeps-finish", hub_walk.test_of_the_machine, None),
+        ("hub-cancel.failed", hub_model.test_every_operation, "failed"),
+        ("hub-retry.final-waits", hub_walk.test_of_the_machine, None),
+    ],
+)
+def test_a_fault_of_the_hub_is_seen_by_few_commands(base_url, fault, check, state):
+    values = {"seed": 1, "examples": 10} if state is None else {"state": state}
+    failure, commands = judged(reference.make_world(base_url, mutant=fault), check, **values)
+    assert failure is not None
+    print(failure, failure.rules, failure.step, len(commands))
+    assert len(commands) <= 24, commands
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -152,5 +210,12 @@ def test_the_model_knows_every_rule_that_it_names():
         *(rule for one in COLUMNS.values() for rule in one.values()),
     }
     assert rules <= set(register)
+    hub = openapi.load("agent-hub").register
+    for check in (*HUB_CELLS, hub_walk.test_of_the_machine):
+        assert {hub[rule].level for rule in check.requirements} == {"decision"}
+    assert {
+        *hub_playing.ANSWERS.values(),
+        *(rule for one in hub_playing.FIELDS.values() for rule in one.values()),
+    } <= set(hub)
     steps = set(sequences.stepper(Timing()).transitions())
     assert set(MOVES) | set(COLUMNS) <= steps

@@ -55,12 +55,12 @@ class Allowed:
 
 def stepper(timing: Timing) -> Stepper:
     """The text of the specification, with the lock that the build was said to have."""
-    return _stepper(round(timing.lock * 1000))
+    return _stepper(openapi.load(NAME), round(timing.lock * 1000))
 
 
-@functools.cache
-def _stepper(lock: int) -> Stepper:
-    text = openapi.load(NAME).document["x-state-machine"]
+@functools.lru_cache(maxsize=4)
+def _stepper(contract: openapi.Contract, lock: int) -> Stepper:
+    text = contract.document["x-state-machine"]
     return Stepper(text, {"lockTime": lock}, {"redact": lambda said: said})
 
 

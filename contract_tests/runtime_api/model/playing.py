@@ -191,10 +191,9 @@ class Play:
         **more: Any,
     ) -> None:
         """A new job is there: as the text creates it."""
-        filled = {"body": self.believed.filled(self.believed.contract.document["components"]["schemas"]["Job"], {})}
-        if "body" in more:
-            filled = {"body": filled["body"] | dict.fromkeys(filled["body"]) | more["body"]}
-        allowed = self.believed.allowed("actions", action, of, instants[-1:], params={}, **filled)
+        columns = self.believed.contract.document["components"]["schemas"]["Job"]["properties"]
+        body = dict.fromkeys(columns) | more.get("body", {})
+        allowed = self.believed.allowed("actions", action, of, instants[-1:], params={}, body=body)
         created = next((rows["Job"] for _, rows in allowed if "Job" in rows), None)
         with about(ANSWERS[command.kind]):
             expect(created is not None, f"{self._told(allowed[0][0])} to {command.kind}", f"a new job {ref.id}")

@@ -1,17 +1,10 @@
-"""Random sequences of commands over several jobs: Hypothesis makes them, the same for the same seed."""
+"""Random sequences of commands over several jobs."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import hypothesis
 from hypothesis import strategies as st
 
-from contract_tests.fuzz.generation import generated, settings
 from contract_tests.runtime_api.model.commands import WAYS, Command
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 JOBS = 2
 LENGTH = 24
@@ -49,18 +42,3 @@ def sequences(draw: st.DrawFn) -> tuple[Command, ...]:
     """Jobs, and what happens to them."""
     made = [Command("make", what=draw(st.sampled_from(MADE))) for _ in range(JOBS)]
     return (*made, *draw(st.lists(commands(), min_size=LENGTH, max_size=LENGTH)))
-
-
-async def drawn(seed: int, count: int) -> Sequence[tuple[Command, ...]]:
-    """So many sequences."""
-    found: list[tuple[Command, ...]] = []
-
-    def keep(sequence: tuple[Command, ...]) -> None:
-        found.append(sequence)
-
-    def draw() -> None:
-        hypothesis.seed(seed)(settings(count)(hypothesis.given(sequences())(keep)))()
-
-    if count:
-        await generated(draw)
-    return found

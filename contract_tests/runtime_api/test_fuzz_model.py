@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from contract_tests.checks import requirement
+from contract_tests.checks import fuzz, requirement
 from contract_tests.runtime_api.model.sequences import ready, visited
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 STATES = ("pending", "locked", "running", "succeeded", "failed", "cancelled")
 
 
+@fuzz
 @requirement("RT-LOCK-50", "RT-HB-50", "RT-SNAP-50", "RT-CRED-50")
 @pytest.mark.parametrize("state", STATES)
 async def test_every_caller(given: Given, state: str) -> None:
@@ -23,6 +24,7 @@ async def test_every_caller(given: Given, state: str) -> None:
     await visited(given, state, ("lock", "heartbeat", "snapshot", "resolve"))
 
 
+@fuzz
 @requirement("RT-RES-64", "RT-FAIL-50")
 @pytest.mark.parametrize("state", STATES)
 async def test_every_end(given: Given, state: str) -> None:
@@ -31,6 +33,7 @@ async def test_every_end(given: Given, state: str) -> None:
     await visited(given, state, ("result", "fail"))
 
 
+@fuzz
 @requirement("RT-CANCEL-51", "RT-CANCEL-54", "RT-ADMIN-50", "RT-IDEM-50", "RT-RETRY-51")
 @pytest.mark.parametrize("state", STATES)
 async def test_every_action(given: Given, state: str) -> None:
