@@ -66,7 +66,7 @@ class Play:
                 group.create_task(self._runtime(actor))
             group.create_task(self._outside())
         await asyncio.gather(*(self._afterwards(actor) for actor in self._cast))
-        await self._inspect()
+        await self._insist(self._inspect)
 
     def _chance(self, share: float) -> bool:
         return self._random.random() < share
@@ -89,9 +89,8 @@ class Play:
         self._bell.set()
         self._bell = asyncio.Event()
 
-    async def _inspect(self) -> None:
-        if self._application is not None:
-            self._heard(await self._application.inspect(self.work))
+    async def _inspect(self) -> Operation | None:
+        return self._heard(None if self._application is None else await self._application.inspect(self.work))
 
     async def _runtime(self, actor: Actor) -> None:
         refusals = 0
@@ -158,6 +157,8 @@ class Play:
         for _ in range(self._random.choice((0, 1, 1, 2))):
             self._heard(await actor.heartbeat(self.work, self._random))
             await asyncio.sleep(self._random.uniform(0, 0.01))
+        if self._chance(0.1):
+            self._heard(await actor.lock(self.work, self._random))
         await actor.ready()
         hash_, other = f"sha256-{actor.name}-{attempt}", f"sha256-{actor.name}-{attempt}-again"
         match ending:
@@ -203,7 +204,7 @@ class Play:
         for operation in await asyncio.gather(*sending):
             self._heard(operation)
 
-    async def _insist(self, send: Callable[[], Awaitable[Operation]]) -> None:
+    async def _insist(self, send: Callable[[], Awaitable[Operation | None]]) -> None:
         """Send again where the answer was lost, as a Runtime does."""
         for _ in range(3):
             operation = self._heard(await send())

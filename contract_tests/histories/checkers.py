@@ -290,17 +290,25 @@ def stopped(history: JobHistory) -> Contradiction | None:
 
 def ends(history: JobHistory) -> Contradiction | None:
     """When it was waited for, every job has ended."""
-    seen = [item for item in history.by_kind["inspect"] if item.accepted]
-    if not history.drained or not seen or seen[-1].told.get("status") in FINAL:
+    seen = _seen_at_last(history)
+    if seen is None or seen.told.get("status") in FINAL:
         return None
     told = [item for item in history.operations if item.accepted and item.kind in ("lock", "heartbeat", "fail")]
-    return Contradiction(f"still {seen[-1].told.get('status')}", (*told[-1:], seen[-1]))
+    return Contradiction(f"still {seen.told.get('status')}", (*told[-1:], seen))
 
 
 def ends_known(history: JobHistory) -> bool:
     """Whether it was seen how the job ended, or that it did not."""
-    seen = any(item.accepted for item in history.by_kind["inspect"])
-    return any(end_of(item) is not None for item in history.operations) or (seen and history.drained)
+    return any(end_of(item) is not None for item in history.operations) or _seen_at_last(history) is not None
+
+
+def _seen_at_last(history: JobHistory) -> Operation | None:
+    """The job as it was seen when it was waited for, and nothing more was done to it."""
+    seen = [item for item in history.by_kind["inspect"] if item.accepted]
+    if not history.drained or not seen:
+        return None
+    done = [item for item in history.operations if item.accepted and item.kind not in ("inspect", "create")]
+    return seen[-1] if all(item.before(seen[-1]) for item in done) else None
 
 
 def _ordered(operations: set[Operation]) -> tuple[Operation, ...]:

@@ -215,6 +215,12 @@ def test_an_end_that_nobody_saw_is_unknown():
     assert judge(ends, Tape().lock("a", 0).history).word == "unknown"
 
 
+def test_what_was_seen_before_the_last_that_was_done_does_not_tell_how_it_ended():
+    tape = Tape().lock("a", 0).seen(0.1, "locked").beat("a", 0.5)
+    assert judge(ends, tape.history).word == "unknown"
+    assert judge(ends, tape.seen(3, "running").history).word == "invalid"
+
+
 def test_a_checker_that_breaks_down_is_unknown_and_never_valid():
     def broken(history):
         raise KeyError(history.job)
