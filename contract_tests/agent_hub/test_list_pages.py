@@ -85,7 +85,8 @@ async def test_a_cursor_goes_with_filters(api: HubApi, given: HubGiven) -> None:
     project, batch = await given.project(), given.unique("batch")
     names = [given.unique("order"), given.unique("order")]
     ids = await given.submitted([item(project, externalId=names[at % 2]) for at in range(6)], batch=batch)
-    for query in ({"batchId": batch, "externalId": names[0]}, {"externalId": names[0]}):
+    queries: list[dict[str, Any]] = [{"batchId": batch, "externalId": names[0]}, {"externalId": names[0]}]
+    for query in queries:
         pages = await walk(api, 1, 6, **query)
         shown = [id_ for one in pages for id_ in one.ids]
         with about("HUB-LIST-53"):
