@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from history_tape import LIMITS, words
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from tape import LIMITS, words
 from tiny_server import Sent, played
 
 KINDS = ("lock", "lock", "lock", "heartbeat", "heartbeat", "fail", "result", "revoke", "cancel", "inspect")

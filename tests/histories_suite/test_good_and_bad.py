@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tape import Tape
+from history_tape import Tape
 
 from contract_tests.histories.checkers import CHECKERS, Checker, ends
 from contract_tests.histories.operations import histories

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tape import LIMITS
+from history_tape import LIMITS
 
 from contract_tests.histories.operations import JobHistory, Operation
 
