@@ -75,6 +75,14 @@ def test_a_recording_that_knows_nothing_of_scenarios_gives_a_history_for_each_in
     assert found[0].facts.lock == 60
 
 
+def test_what_another_tool_recorded_of_other_hosts_is_left_out() -> None:
+    log = Tape().poll().call("GET", "/style.css").call("GET", "/internal/other").log_document
+    del log["_scenarios"]
+    log["entries"][1]["request"]["url"] = "https://example.com/style.css"
+    [history] = histories(log)
+    assert [call.path for call in history.calls] == ["/internal/runtime/jobs/poll", "/internal/other"]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
