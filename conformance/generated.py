@@ -3,13 +3,12 @@
 Two modes. *build*: only the server is mutated, and every check may find it. *text*: those checks that go by the text of
 the contract (generated requests) go by the mutated one, so that only what somebody wrote down a second time finds it.
 The others state their own numbers: what they find holds in both modes. A time-out is no detection, and neither is a
-build that breaks where no rule is asked for: one whose provider states fail by themselves is told, and does not count.
+build whose provider states fail where no rule is asked for.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from mock_server.mutants import Mutant
 
 MODES = ("build", "text")
-_BREAKS = re.compile(r"^provider state [\w-]+: 500 ", re.MULTILINE)
 _SHOWN = 5
 """Rules of a survivor that are shown."""
 
@@ -49,8 +47,6 @@ class Finding:
     check: str | None = None
     """The first check that failed."""
     problem: str | None = None
-    broken: bool = False
-    """Whether the build breaks by itself, on provider states, and no rule failed: every run of it is inconclusive."""
     seconds: float = 0
 
     def data(self) -> dict[str, Any]:
@@ -66,7 +62,6 @@ class Finding:
             "failed": list(self.failed),
             "check": self.check,
             "problem": self.problem,
-            "broken": self.broken,
             "seconds": self.seconds,
         }
 
@@ -99,8 +94,6 @@ class _Judgement:
         for mode in modes:
             text = self.mutant.id if mode == "text" else None
             self.finding.detected[mode] = found or self._found("requests", "fuzz", None, text)
-        alive = not any(self.finding.detected.values())
-        self.finding.broken = alive and bool(_BREAKS.search(self.finding.problem or ""))
         self.finding.seconds = round(time.monotonic() - began, 3)
         return self.finding
 
@@ -116,8 +109,8 @@ class _Judgement:
 
 
 def survivors(findings: Iterable[Finding], mode: str) -> list[Finding]:
-    """Those that count and that a mode does not detect."""
-    return [one for one in findings if not one.broken and not one.detected[mode]]
+    """Those that a mode does not detect."""
+    return [one for one in findings if not one.detected[mode]]
 
 
 def _first_failed(suites: Suites) -> str | None:
@@ -143,8 +136,6 @@ def counting(mutants: Iterable[Mutant]) -> list[Mutant]:
 
 def report(findings: Sequence[Finding], asked: Sequence[Mutant], modes: Sequence[str]) -> dict[str, Any]:
     """Shares by mode, by kind and mode, the survivors, and what did not count."""
-    broken = [one for one in findings if one.broken]
-    findings = [one for one in findings if not one.broken]
     apart = [(mutant.id, standing(mutant.id)) for mutant in asked]
     return {
         "share": {mode: share(findings, mode) for mode in modes},
@@ -156,13 +147,12 @@ def report(findings: Sequence[Finding], asked: Sequence[Mutant], modes: Sequence
         "by": dict(Counter(one.by or "nothing" for one in findings)),
         "survivors": {mode: [one.data() for one in survivors(findings, mode)] for mode in modes},
         "stillborn": {id_: stands.stillborn for id_, stands in apart if stands.stillborn is not None},
-        "broken": {one.id: one.problem for one in broken},
         "equivalent": {
             id_: {"by": stands.by, "argument": stands.equivalent}
             for id_, stands in apart
             if stands.stillborn is None and stands.equivalent is not None
         },
-        "mutants": [one.data() for one in (*findings, *broken)],
+        "mutants": [one.data() for one in findings],
     }
 
 

@@ -39,6 +39,8 @@ class Verdict:
     """The rules that failed, in the register's order; of the named ones only, unless the whole suite was run."""
     problem: str | None
     seconds: float
+    checks: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """The checks that failed, in the order in which they were made, each with the rules that it shows to be broken."""
 
     @property
     def detected(self) -> bool:
@@ -121,6 +123,13 @@ def failed_rules(mutant: Mutant, suites: Suites) -> tuple[str, ...]:
     return tuple(result.rule.id for result in results if result.status == "failed")
 
 
+def failed_checks(mutant: Mutant, suites: Suites) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The checks that failed, in the order in which they were made, each with the rules that it shows to be broken."""
+    asked = find(mutant.system).contract.register.keys()
+    found = ((check.id, tuple(check.broken(asked))) for check in suites.checks.values())
+    return tuple((id_, rules) for id_, rules in found if rules)
+
+
 def run(
     mutants: Sequence[Mutant], *, workers: int, whole: bool = False, seed: int = 1, time_limit: float = 60
 ) -> Iterator[Verdict]:
@@ -136,7 +145,8 @@ def run(
         suites = bench.judge(mutant, part, None if whole else mutant.rules, time_limit)
         problem = "; ".join(suites.problems) or None
         seconds = round(time.monotonic() - began, 3)
-        return Verdict(mutant.id, mutant.title, mutant.rules, failed_rules(mutant, suites), problem, seconds)
+        failed = failed_rules(mutant, suites), problem, seconds, failed_checks(mutant, suites)
+        return Verdict(mutant.id, mutant.title, mutant.rules, *failed)
 
     return side_by_side(mutants, judge, workers=workers, seed=seed)
 

@@ -126,19 +126,28 @@ class Run:
         return VERDICTS[self.verdict]
 
     def failures(self) -> list[tuple[RuleResult, CheckResult]]:
-        """Every failed check that the verdict is about, under the first rule that it fails, in the register's order.
+        """Every failed check that the verdict is about, under the first rule that it fails, the narrowest rule first.
 
         Of a family the first one stands for all.
         """
         seen: set[str] = set()
         found = []
-        for rule in self.judged():
+        for rule in sorted(self.judged(), key=_narrowness):
             for check in rule.checks:
                 shown = check.family or check.id
                 if check.status == "failed" and rule.status == "failed" and shown not in seen:
                     seen.add(shown)
                     found.append((rule, check))
         return found
+
+
+def narrowness(failed: int, checks: int) -> tuple[float, int]:
+    """How narrow a rule is of whose checks so many failed: the smaller, the earlier in a report."""
+    return (-failed / checks, checks)
+
+
+def _narrowness(rule: RuleResult) -> tuple[float, int]:
+    return narrowness(sum(check.status == "failed" for check in rule.checks), len(rule.checks) or 1)
 
 
 def judge_rules(

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 import openapi
+from conformance import traceability
 from conformance.catalogue import checks_by_rule, monitors_by_rule, runtime_faults_by_rule
 from conformance.systems import SYSTEMS
 from mock_server.mutants import registry
@@ -19,7 +20,10 @@ from mock_server.mutants import registry
 @click.option("--only", multiple=True, metavar="GLOB", help="Only rules whose id matches (repeatable).")
 @click.option("--format", "format_", type=click.Choice(["md", "csv", "json"]), default="md", show_default=True)
 def requirements(only: tuple[str, ...], format_: str) -> None:
-    """The registers of requirements, of both APIs."""
+    """The registers of requirements, of both APIs.
+
+    A rule is `unproven` where no seeded fault makes it fail; `only here` are faults that only checks of this rule catch.
+    """
     rows = table(only)
     if not rows:
         raise click.UsageError("no rule matches; ids look like RT-LOCK-13 or HUB-SUB-01")
@@ -30,6 +34,8 @@ def table(only: tuple[str, ...] = ()) -> list[dict[str, Any]]:
     """One row a rule."""
     covering, watching = checks_by_rule(), monitors_by_rule()
     faults, clients_faults = registry().values(), runtime_faults_by_rule()
+    detected = traceability.detections()
+    proven, alone = traceability.proven_by(detected), traceability.caught_by_it_alone(detected)
     rows = []
     for rule in (rule for system in SYSTEMS for rule in system.contract.register.select(only)):
         checks = [check.id for check in covering.get(rule.id, [])]
@@ -46,27 +52,30 @@ def table(only: tuple[str, ...] = ()) -> list[dict[str, Any]]:
                 "places": [f"{place.file.name}:{place.line}" for place in rule.places],
                 "checks": checks,
                 "mutants": mutants,
-                "note": _note(rule, checks, mutants),
+                "onlyHere": alone.get(rule.id, []),
+                "note": _note(rule, checks, rule.id in proven),
             }
         )
     return rows
 
 
-def _note(rule: openapi.Requirement, checks: list[str], mutants: list[str]) -> str:
+def _note(rule: openapi.Requirement, checks: list[str], proven: bool) -> str:
     if rule.superseded:
         return f"superseded: {rule.superseded}"
     if rule.not_observable:
         return f"not observable: {rule.not_observable}"
+    if not traceability.observable(rule):
+        return "bound to client"
     if not checks:
-        return "bound to client" if rule.id.startswith("HUB-") and rule.bound == "client" else "no check yet"
-    return "" if mutants else "unproven: no seeded fault names it"
+        return "no check yet"
+    return "" if proven else f"unproven: {traceability.reasons().get(rule.id, 'no seeded fault makes it fail')}"
 
 
 def as_markdown(rows: list[dict[str, Any]]) -> str:
     """A table for people."""
     lines = [
-        "| rule | level | bound | sentence | stated at | checks | faults | note |",
-        "|---|---|---|---|---|---|---|---|",
+        "| rule | level | bound | sentence | stated at | checks | faults | only here | note |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
         cells = [
@@ -77,7 +86,7 @@ def as_markdown(rows: list[dict[str, Any]]) -> str:
             ", ".join(row["places"]),
             ", ".join(row["checks"]),
         ]
-        cells += [", ".join(row["mutants"]), row["note"]]
+        cells += [", ".join(row["mutants"]), ", ".join(row["onlyHere"]), row["note"]]
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines) + "\n"
 

@@ -102,6 +102,6 @@ def tell(run: Run, clean: Redactor, reports: Iterable[tuple[str, Path]], formats
     sys.exit(run.exit_status)
 
 
-def progress(finished: int, known: int) -> None:
+def progress(finished: int, known: int, what: str = "checks") -> None:
     """One line on a terminal that is written over."""
-    click.echo(f"\r{finished} of {known} checks", nl=False, err=True)
+    click.echo(f"\r{finished} of {known} {what}", nl=False, err=True)

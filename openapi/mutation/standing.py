@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from openapi.mutation.edit import Edit
 
 DECLARED = Path(__file__).with_name("equivalents.yaml")
+STILLBORN = Path(__file__).with_name("stillborn.yaml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Standing:
     """``counts``: whether the suites have to detect it; ``stillborn`` and ``equivalent`` say why not."""
 
     stillborn: str | None = None
-    """Why no build of it can be made: what is wrong with the mutated text."""
+    """Why no build of it can be made, or judged: what is wrong with the mutated text."""
     equivalent: str | None = None
     """The argument by which it can't be told from the original."""
     by: str | None = None
@@ -50,7 +51,17 @@ def mutated(edit: Edit, contract: Contract) -> Contract:
 
 def declared() -> dict[str, str]:
     """The mutants that are declared equivalent, each with the argument, from ``equivalents.yaml``."""
-    rows = yaml.safe_load(DECLARED.read_text(encoding="utf-8")) or {}
+    return _reasons(DECLARED)
+
+
+@cache
+def unborn() -> dict[str, str]:
+    """The mutants of which a build can be made that nothing can be asked of, each with the reason (``stillborn.yaml``)."""
+    return _reasons(STILLBORN)
+
+
+def _reasons(path: Path) -> dict[str, str]:
+    rows = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
     return {str(id_): str(text) for id_, text in rows.items()}
 
 
@@ -58,6 +69,8 @@ def declared() -> dict[str, str]:
 def standing(id_: str) -> Standing:
     """What a generated mutant is worth. Raises ``KeyError`` for an id that there is not."""
     edit = generated()[id_]
+    if id_ in unborn():
+        return Standing(stillborn=unborn()[id_])
     contract = load(api_of(id_))
     if edit.pointer.startswith(MACHINE):
         try:

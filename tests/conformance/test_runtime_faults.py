@@ -6,87 +6,55 @@ Faults are played through the scenarios that are made for their rules until one 
 from __future__ import annotations
 
 import asyncio
-import json
-import subprocess
-from typing import Any
+from collections.abc import Iterable
 
 import pytest
-from test_check_runtime import EXAMPLE
 
+from conformance.mutation import Verdict
+from conformance.runtimes.faults import EXAMPLE, TIMING, faults, verdicts
 from conformance.runtimes.judged import judged
-from conformance.runtimes.playing import Command, Pace, Playground, playground
+from conformance.runtimes.playing import Command, Pace, playground
 from contract_tests.runtime.monitors import monitors
-from contract_tests.runtime.stage import Scenario, Timing, all_scenarios
+from contract_tests.runtime.stage import Scenario, all_scenarios
 
-LOCK = 3.0
-TIMING = Timing(LOCK, LOCK / 4, LOCK * 2)
-AT_ONCE = 10
 VARIANTS = ["one-at-a-time", "eager-heartbeats", "batched-logs", "own-retries", "other-header-case", "no-keep-alive"]
 MORE_VARIANTS = ["polls-slowly", "heartbeats-to-find-out", "leaves-lost-locks", "streams-the-model"]
 
 
-def listed() -> list[dict[str, Any]]:
-    done = subprocess.run([*EXAMPLE, "--list-faults"], capture_output=True, text=True, timeout=60, check=True)
-    faults: list[dict[str, Any]] = json.loads(done.stdout)
-    return faults
+def judged_faults(ids: Iterable[str]) -> dict[str, Verdict]:
+    async def all_of_them() -> dict[str, Verdict]:
+        return {verdict.id: verdict async for verdict in verdicts(list(ids))}
+
+    return asyncio.run(all_of_them())
 
 
-def scenarios_for(rules: list[str]) -> list[Scenario]:
-    """The scenarios that are made for the first of the rules that has some: quick ones first."""
-    found = [scenario for scenario in all_scenarios().values() if rules[0] in scenario.rules]
-    return sorted(found, key=lambda scenario: (scenario.slow, len(scenario.rules)))
-
-
-async def broken_by(ground: Playground, fault: dict[str, Any], room: asyncio.Semaphore) -> tuple[str, list[str]]:
-    """A fault's name, and the rules that it was seen to break, up to the first that it names."""
-    seen: dict[str, None] = {}
-    async with room:
-        for scenario in scenarios_for(fault["rules"]):
-            command = Command([*EXAMPLE, "--fault", fault["name"]])
-            [played] = await ground.play([scenario], command, TIMING, Pace(start=15))
-            seen.update(dict.fromkeys(played.problems))  # told where the fault is missed
-            for check in judged(played.log, monitors()):
-                if check.status == "failed":
-                    seen.update(dict.fromkeys(check.requirements))
-                assert not check.set_up_failed, check.message
-            if seen.keys() & set(fault["rules"]):
-                break
-    return fault["name"], list(seen)
-
-
-async def all_broken(faults: list[dict[str, Any]]) -> dict[str, list[str]]:
-    room = asyncio.Semaphore(AT_ONCE)
-    async with playground() as ground:
-        return dict(await asyncio.gather(*(broken_by(ground, fault, room) for fault in faults)))
-
-
-def missed(faults: list[dict[str, Any]], found: dict[str, list[str]]) -> list[str]:
+def missed(found: dict[str, Verdict]) -> list[str]:
     return [
-        f"{fault['name']} names {', '.join(fault['rules'])}, but broke {', '.join(found[fault['name']]) or 'nothing'}"
-        for fault in faults
-        if not set(found[fault["name"]]) & set(fault["rules"])
+        f"{id_} names {', '.join(verdict.named)}, but broke {', '.join(verdict.failed) or 'nothing'}: {verdict.problem}"
+        for id_, verdict in found.items()
+        if not verdict.as_named
     ]
 
 
 def test_faults_seen_in_the_field_are_told_by_a_rule_that_they_name():
     """One fault for each row of field reports, and every seventh of the others."""
-    rows: dict[str, dict[str, Any]] = {}
-    faults = listed()
-    for fault in faults:
+    rows: dict[str, str] = {}
+    known = faults()
+    for id_, fault in known.items():
         for row in fault["rows"]:
-            rows.setdefault(row, fault)
-    chosen = {fault["name"]: fault for fault in [*rows.values(), *faults[::7]]}
+            rows.setdefault(row, id_)
+    chosen = dict.fromkeys([*rows.values(), *list(known)[::7]])
     assert len(chosen) >= 40
-    assert missed(list(chosen.values()), asyncio.run(all_broken(list(chosen.values())))) == []
+    assert missed(judged_faults(chosen)) == []
 
 
 @pytest.mark.soak
 def test_every_fault_is_told_by_a_rule_that_it_names():
-    faults = listed()
-    found = asyncio.run(all_broken(faults))
-    assert missed(faults, found) == []
-    first = sum(fault["rules"][0] in found[fault["name"]] for fault in faults)
-    assert first >= 0.8 * len(faults)
+    known = faults()
+    found = judged_faults(known)
+    assert found.keys() == known.keys()
+    assert missed(found) == []
+    assert sum(verdict.named[0] in verdict.failed for verdict in found.values()) >= 0.8 * len(found)
 
 
 def wrongly_told(variant: str, scenarios: list[Scenario]) -> list[str]:

@@ -5,11 +5,13 @@ No check cries wolf.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -26,11 +28,16 @@ BUILDS = [f"{system}/{build}" for system, variants in CATALOGUE.items() for buil
 TRAITS = [f"{system}/{trait}" for system, variants in CATALOGUE.items() for trait in variants.traits]
 
 
-def check(name: str, url: str) -> subprocess.CompletedProcess[str]:
+SEEDS = range(2, 11)
+"""Beside the usual one: ten in all."""
+
+
+def check(name: str, url: str, *more: str) -> subprocess.CompletedProcess[str]:
     system, _, build = name.partition("/")
     variants = CATALOGUE[system]
     states = f"{url}/__control__/provider-states/{system}"
-    arguments = ["--base-url", url, "--provider-states", states, KEYS[system], KEY, *variants.arguments(build)]
+    arguments = ["--base-url", url, "--provider-states", states, KEYS[system], KEY]
+    arguments += [*variants.arguments(build), *more]
     if build not in variants.fuzzed:
         arguments.append("--no-fuzz")
     secret = variants.secret(build, SECRET)
@@ -39,11 +46,9 @@ def check(name: str, url: str) -> subprocess.CompletedProcess[str]:
     return contract("check", system, *arguments, timeout=400)
 
 
-@pytest.fixture(scope="module")
-def checked(request):
-    """The check of each variant that is asked for, some at a time."""
-    items = (item for item in request.session.items if item.path == Path(__file__) and "checked" in item.fixturenames)
-    names = [item.callspec.params["name"] for item in items]
+@contextlib.contextmanager
+def serving(names: list[str]) -> Iterator[dict[str, str]]:
+    """The URL of each build that is named, while the block runs."""
     with tempfile.TemporaryFile("w+") as errors:  # what nobody reads would fill a pipe
         server = subprocess.Popen(
             [sys.executable, "-W", "ignore", str(SERVE), KEY, SECRET, *names],
@@ -58,14 +63,21 @@ def checked(request):
             server.wait(10)
             errors.seek(0)
             raise AssertionError(errors.read())
-        urls = json.loads(line)
-        with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-            runs: dict[str, Future[subprocess.CompletedProcess[str]]] = {
-                name: pool.submit(check, name, urls[name]) for name in names
-            }
-            yield runs
-            pool.shutdown(cancel_futures=True)
+        yield json.loads(line)
         server.communicate(timeout=10)
+
+
+@pytest.fixture(scope="module")
+def checked(request):
+    """The check of each variant that is asked for, some at a time."""
+    items = (item for item in request.session.items if item.path == Path(__file__) and "checked" in item.fixturenames)
+    names = [item.callspec.params["name"] for item in items]
+    with serving(names) as urls, ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        runs: dict[str, Future[subprocess.CompletedProcess[str]]] = {
+            name: pool.submit(check, name, urls[name]) for name in names
+        }
+        yield runs
+        pool.shutdown(cancel_futures=True)
 
 
 @pytest.mark.parametrize("name", BUILDS)
@@ -79,6 +91,15 @@ def test_a_build_that_is_right_in_another_way_is_conformant(checked, name):
 def test_each_trait_alone_is_conformant(checked, name):
     done = checked[name].result()
     assert (done.returncode, last_line(done)) == (0, "conformant"), done.stdout + done.stderr
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", BUILDS)
+def test_a_build_is_conformant_with_every_seed(name):
+    with serving([name]) as urls:
+        for seed in SEEDS:
+            done = check(name, urls[name], "--seed", str(seed))
+            assert (done.returncode, last_line(done)) == (0, "conformant"), done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("system", CATALOGUE)

@@ -13,7 +13,7 @@ import openapi
 from openapi.documents import at_pointer
 from openapi.mutation import APIS, KINDS, edits, generated
 from openapi.mutation import standing as standings
-from openapi.mutation.standing import api_of, declared, mutated, standing
+from openapi.mutation.standing import api_of, declared, mutated, standing, unborn
 
 COUNTS = Path(standings.__file__).with_name("counts.yaml")
 MOST_EQUIVALENT = 0.15
@@ -124,6 +124,13 @@ def test_what_is_declared_equivalent_is_there_has_an_argument_and_is_no_other_wa
         assert id_ in generated(), f"{id_}: no such mutant any more; take it out of equivalents.yaml"
         assert len(text) > 20, f"{id_}: say why it can't be told from the original"
         assert standing(id_).by == "declared", f"{id_}: {standing(id_)} says so already"
+
+
+def test_what_is_declared_stillborn_is_there_and_says_why():
+    for id_, text in unborn().items():
+        assert id_ in generated(), f"{id_}: no such mutant any more; take it out of stillborn.yaml"
+        assert len(text) > 20, f"{id_}: say why nothing can be asked of it"
+        assert standing(id_).stillborn == text
 
 
 def test_few_are_equivalent():

@@ -1,0 +1,82 @@
+"""The faults of the Python example judged: each is played through scenarios until a rule that it names is broken."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import conformance
+from conformance.examples.python_runtime.faults import listed
+from conformance.mutation import Verdict
+from conformance.runtimes.judged import judged
+from conformance.runtimes.playing import Command, Pace, Playground, playground
+from contract_tests.runtime.monitors import monitors
+from contract_tests.runtime.stage import Scenario, Timing, all_scenarios
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+PREFIX = "runtime:"
+"""Of the ids of these faults, where they stand beside the servers'."""
+EXAMPLE = [sys.executable, "-P", str(Path(conformance.__file__).parent / "examples/python_runtime/__main__.py")]
+"""How the example is started."""
+LOCK = 3.0
+TIMING = Timing(LOCK, LOCK / 4, LOCK * 2)
+"""Short locks, seconds, which the example honours."""
+AT_ONCE = 10
+"""Faults that are played side by side: they wait most of the time."""
+_START = 15.0
+
+
+def faults() -> dict[str, dict[str, Any]]:
+    """Every fault of the example as ``listed()`` gives it, by its id."""
+    return {f"{PREFIX}{fault['name']}": fault for fault in listed()}
+
+
+def scenarios_for(rules: Sequence[str]) -> list[Scenario]:
+    """The scenarios that are made for the first of the rules that has some: quick ones first."""
+    found = [scenario for scenario in all_scenarios().values() if rules[0] in scenario.rules]
+    return sorted(found, key=lambda scenario: (scenario.slow, len(scenario.rules)))
+
+
+async def verdicts(ids: Sequence[str], *, whole: bool = False, at_once: int = AT_ONCE) -> AsyncIterator[Verdict]:
+    """What the monitors said of each fault, in the order in which they are done.
+
+    A fault is played through the scenarios that are made for its rules, up to the first that shows one of them; with
+    ``whole`` through every scenario. Raises :class:`conformance.reference.ReferenceFailed`.
+    """
+    known, room = faults(), asyncio.Semaphore(at_once if not whole else 1)
+    async with playground() as ground:
+
+        async def one(id_: str) -> Verdict:
+            async with room:
+                return await _verdict(ground, id_, known[id_], whole=whole)
+
+        for done in asyncio.as_completed([one(id_) for id_ in ids]):
+            yield await done
+
+
+async def _verdict(ground: Playground, id_: str, fault: dict[str, Any], *, whole: bool) -> Verdict:
+    began = time.monotonic()
+    command = Command([*EXAMPLE, "--fault", fault["name"]])
+    rules: tuple[str, ...] = tuple(fault["rules"])
+    failed: dict[str, tuple[str, ...]] = {}
+    problems: dict[str, None] = {}
+    scenarios = scenarios_for(rules)
+    for round_ in [list(all_scenarios().values())] if whole else [[scenario] for scenario in scenarios]:
+        for played in await ground.play(round_, command, TIMING, Pace(start=_START)):
+            problems.update(dict.fromkeys(played.problems))
+            for check in judged(played.log, monitors()):
+                if check.status == "failed":
+                    failed[f"{PREFIX}{check.family}"] = tuple(check.requirements)
+                elif check.set_up_failed:
+                    problems[f"{check.id}: {check.message}"] = None
+        if set(rules) & {rule for shown in failed.values() for rule in shown}:
+            break
+    broken = dict.fromkeys(rule for shown in failed.values() for rule in shown)
+    problem = None if broken else "; ".join(problems) or None
+    seconds = round(time.monotonic() - began, 3)
+    return Verdict(id_, fault["doc"], rules, tuple(broken), problem, seconds, tuple(failed.items()))
