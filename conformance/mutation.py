@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from conformance import reference
 from conformance.children import Crew
 from conformance.judging import Job
-from conformance.results import judge_rules
+from conformance.results import judge_rules, narrowest_first
 from conformance.runner import Suites
 from conformance.systems import SYSTEMS, find
 
@@ -36,7 +36,7 @@ class Verdict:
     named: tuple[str, ...]
     """The rules of which one was expected to fail."""
     failed: tuple[str, ...]
-    """The rules that failed, in the register's order; of the named ones only, unless the whole suite was run."""
+    """The rules that failed, the narrowest first; only checks of the named ones ran, or the whole suite."""
     problem: str | None
     seconds: float
     checks: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -118,9 +118,9 @@ class Bench:
 
 
 def failed_rules(mutant: Mutant, suites: Suites) -> tuple[str, ...]:
-    """The rules that failed, in the register's order."""
+    """The rules that failed, in the order of a report: the narrowest first."""
     results = judge_rules(find(mutant.system).contract.register.values(), list(suites.checks.values()))
-    return tuple(result.rule.id for result in results if result.status == "failed")
+    return tuple(result.rule.id for result in narrowest_first(results) if result.status == "failed")
 
 
 def failed_checks(mutant: Mutant, suites: Suites) -> tuple[tuple[str, tuple[str, ...]], ...]:

@@ -132,7 +132,7 @@ class Run:
         """
         seen: set[str] = set()
         found = []
-        for rule in sorted(self.judged(), key=_narrowness):
+        for rule in narrowest_first(self.judged()):
             for check in rule.checks:
                 shown = check.family or check.id
                 if check.status == "failed" and rule.status == "failed" and shown not in seen:
@@ -141,13 +141,11 @@ class Run:
         return found
 
 
-def narrowness(failed: int, checks: int) -> tuple[float, int]:
-    """How narrow a rule is of whose checks so many failed: the smaller, the earlier in a report."""
-    return (-failed / checks, checks)
-
-
-def _narrowness(rule: RuleResult) -> tuple[float, int]:
-    return narrowness(sum(check.status == "failed" for check in rule.checks), len(rule.checks) or 1)
+def narrowest_first(rules: Iterable[RuleResult]) -> list[RuleResult]:
+    """Rules in the order in which failures are told: first those of whose checks the largest share failed."""
+    return sorted(
+        rules, key=lambda rule: -sum(check.status == "failed" for check in rule.checks) / (len(rule.checks) or 1)
+    )
 
 
 def judge_rules(

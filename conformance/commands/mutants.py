@@ -42,9 +42,9 @@ def mutants() -> None:
 def list_mutants(kinds: tuple[str, ...], only: tuple[str, ...]) -> None:
     """Every mutant by kind: its id, the rules of its place or of which one is expected to fail, and what is wrong.
 
-    Hand-made ones first, of the servers and at the end of the example Runtime (`runtime:`); those generated from the contracts' text show their place, and why one does not count: it is
-    `equivalent` (by a truth table of the whole trigger, or declared with an argument) or `stillborn` (no build can be
-    made of it).
+    Hand-made ones first, those of the example Runtime (`runtime:`) last. Those that are generated from the contracts'
+    text show their place, and why one does not count: it is `equivalent` (by a truth table of the whole trigger, or
+    declared with an argument) or `stillborn` (no build can be made of it, or asked for anything).
     """
     known = _kinds(kinds)
     found = mutation.chosen(everything().values(), only)
@@ -118,13 +118,15 @@ def run_mutants(
     options["workers"] = options["workers"] or os.cpu_count() or 1
     try:
         with interruptible():
-            rows = _run_faults(faults, **options) + _run_runtimes(clients)
+            verdicts = _run_faults(faults, **options) + _run_runtimes(clients)
             options.pop("whole")
             findings = _run_generated(asked if equivalents else generated_.counting(asked), modes, **options)
     except reference.ReferenceFailed as error:
         raise click.ClickException(f"the reference server does not run: {error}") from None
     if record:
-        traceability.record({row["id"]: row["checks"] for row in rows}, {*registry(), *runtimes.faults()})
+        found = {verdict.id: traceability.Detection.of(verdict) for verdict in verdicts}
+        traceability.record(found, {*registry(), *runtimes.faults()})
+    rows = [_row(verdict) for verdict in verdicts]
     told: Any = rows
     if asked:
         told = {"handMade": rows, "generated": generated_.report(findings, asked, modes)}
@@ -132,8 +134,7 @@ def run_mutants(
     for _, path in reports_:
         path.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     alive = any(generated_.survivors(findings, mode) for mode in modes)
-    found = all(row["asNamed"] for row in rows) and not alive
-    sys.exit(0 if found else 1)
+    sys.exit(0 if all(verdict.as_named for verdict in verdicts) and not alive else 1)
 
 
 def _asked(only: tuple[str, ...], kinds: tuple[str, ...]) -> tuple[list[Mutant], list[Mutant], list[str]]:
@@ -164,7 +165,7 @@ def _kinds(kinds: tuple[str, ...]) -> list[str]:
     return list(kinds) or known
 
 
-def _run_runtimes(ids: list[str]) -> list[dict[str, Any]]:
+def _run_runtimes(ids: list[str]) -> list[Verdict]:
     """Judge faults of the example Runtime and tell how they ended."""
 
     async def judge() -> list[Verdict]:
@@ -175,10 +176,10 @@ def _run_runtimes(ids: list[str]) -> list[dict[str, Any]]:
             _tell(verdict, whole=False)
         return found
 
-    return _told_all(asyncio.run(judge()), whole=False) if ids else []
+    return _told_all(asyncio.run(judge()) if ids else [], whole=False)
 
 
-def _run_faults(faults: list[Mutant], *, whole: bool, **options: Any) -> list[dict[str, Any]]:
+def _run_faults(faults: list[Mutant], *, whole: bool, **options: Any) -> list[Verdict]:
     """Judge the hand-made faults and tell how they ended."""
     verdicts = []
     for verdict in mutation.run(faults, whole=whole, **options):
@@ -188,14 +189,14 @@ def _run_faults(faults: list[Mutant], *, whole: bool, **options: Any) -> list[di
     return _told_all(verdicts, whole=whole)
 
 
-def _told_all(verdicts: list[Verdict], *, whole: bool) -> list[dict[str, Any]]:
+def _told_all(verdicts: list[Verdict], *, whole: bool) -> list[Verdict]:
     if verdicts:
         found = sum(verdict.as_named for verdict in verdicts)
         click.echo(f"\n{found} of {len(verdicts)} seeded faults found by a rule that they name")
         if whole:
             rules = sum(len(verdict.failed) for verdict in verdicts) / len(verdicts)
             click.echo(f"{rules:.2f} rules fail for a fault on average")
-    return [_row(verdict) for verdict in verdicts]
+    return verdicts
 
 
 def _run_generated(asked: list[Mutant], modes: tuple[str, ...], **options: Any) -> list[Finding]:

@@ -22,7 +22,7 @@ from mock_server.mutants import registry
 def requirements(only: tuple[str, ...], format_: str) -> None:
     """The registers of requirements, of both APIs.
 
-    A rule is `unproven` where no seeded fault makes it fail; `only here` are faults that only checks of this rule catch.
+    A rule is `unproven` where no seeded fault makes it fail; `only here` are faults that only its checks catch.
     """
     rows = table(only)
     if not rows:

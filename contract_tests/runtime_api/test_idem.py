@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from contract_tests.checks import CheckFailed, expect, expect_fields, requirement
-from contract_tests.client import RuntimeApi
+from contract_tests.client import JobRef, RuntimeApi
 from contract_tests.steps import second_attempt, shown_key
 from contract_tests.transport import StateBroken, StateRefused
 
 if TYPE_CHECKING:
-    from contract_tests.given import Given, JobRef
+    from contract_tests.given import Given
 
 FIVE = {"jobType": "quiz_generation", "targetType": "material", "targetId": "mat-1"}
 

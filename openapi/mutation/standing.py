@@ -56,7 +56,7 @@ def declared() -> dict[str, str]:
 
 @cache
 def unborn() -> dict[str, str]:
-    """The mutants of which a build can be made that nothing can be asked of, each with the reason (``stillborn.yaml``)."""
+    """The mutants whose builds can be asked for nothing, each with the reason (``stillborn.yaml``)."""
     return _reasons(STILLBORN)
 
 
