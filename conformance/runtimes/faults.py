@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 import conformance
 from conformance.examples.python_runtime.faults import listed
 from conformance.mutation import Verdict
+from conformance.results import CheckResult, judge_rules, narrowest_first
 from conformance.runtimes.judged import judged
 from conformance.runtimes.playing import Command, Pace, Playground, playground
+from conformance.systems import RUNTIME_API
 from contract_tests.runtime.monitors import monitors
 from contract_tests.runtime.stage import Scenario, Timing, all_scenarios
 
@@ -63,20 +65,24 @@ async def _verdict(ground: Playground, id_: str, fault: dict[str, Any], *, whole
     began = time.monotonic()
     command = Command([*EXAMPLE, "--fault", fault["name"]])
     rules: tuple[str, ...] = tuple(fault["rules"])
-    failed: dict[str, tuple[str, ...]] = {}
+    checks: list[CheckResult] = []
     problems: dict[str, None] = {}
     scenarios = scenarios_for(rules)
     for round_ in [list(all_scenarios().values())] if whole else [[scenario] for scenario in scenarios]:
         for played in await ground.play(round_, command, TIMING, Pace(start=_START)):
             problems.update(dict.fromkeys(played.problems))
-            for check in judged(played.log, monitors()):
-                if check.status == "failed":
-                    failed[f"{PREFIX}{check.family}"] = tuple(check.requirements)
-                elif check.set_up_failed:
-                    problems[f"{check.id}: {check.message}"] = None
-        if set(rules) & {rule for shown in failed.values() for rule in shown}:
+            checks += judged(played.log, monitors())
+        if set(rules) & set(_broken(checks)):
             break
-    broken = dict.fromkeys(rule for shown in failed.values() for rule in shown)
+    problems.update({f"{check.id}: {check.message}": None for check in checks if check.set_up_failed})
+    broken = _broken(checks)
     problem = None if broken else "; ".join(problems) or None
     seconds = round(time.monotonic() - began, 3)
-    return Verdict(id_, fault["doc"], rules, tuple(broken), problem, seconds, tuple(failed.items()))
+    failed = {f"{PREFIX}{check.family}": tuple(check.requirements) for check in checks if check.status == "failed"}
+    return Verdict(id_, fault["doc"], rules, broken, problem, seconds, tuple(failed.items()))
+
+
+def _broken(checks: Sequence[CheckResult]) -> tuple[str, ...]:
+    """The rules that failed, in the order of a report."""
+    results = judge_rules(RUNTIME_API.contract.register.values(), checks, "client")
+    return tuple(result.rule.id for result in narrowest_first(results) if result.status == "failed")
