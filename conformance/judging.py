@@ -22,6 +22,7 @@ from conformance.recording import CHECK, RECORDER, Recorder
 from conformance.systems import find
 from contract_tests.checks import CheckFailed, CheckSkipped, NoAnswer, SetUpFailed, TargetVanished
 from contract_tests.clock import Clock
+from contract_tests.transport import StateBroken
 from openapi.contract import load_instead
 from openapi.mutation import generated
 from openapi.mutation.standing import mutated
@@ -179,9 +180,8 @@ class JobRun:
             details |= {"about": list(failure.rules), "step": failure.step}
             outcome = {"status": "failed", "message": str(failure), **details}
         except CheckSkipped as skipped:
-            broken = isinstance(skipped, SetUpFailed)
             ended = type(skipped)
-            outcome = {"status": "skipped", "message": str(skipped), "setUpFailed": broken}
+            outcome = await self._left_out(skipped, services["transport"])
         except AssertionError as failure:
             outcome = {
                 "status": "failed",
@@ -207,6 +207,31 @@ class JobRun:
             **self.redactor.data(outcome),
         )
         await self._count(ended, services["transport"])
+
+    async def _left_out(self, skipped: CheckSkipped, transport: Transport) -> dict[str, Any]:
+        """How a check ended that could not be made.
+
+        Where a state broke, a plain request shows whether that is all that is broken: an API that is, too, fails.
+        """
+        told = {"status": "skipped", "message": str(skipped), "setUpFailed": isinstance(skipped, SetUpFailed)}
+        if not isinstance(skipped, StateBroken):
+            return told
+        request = self.system.probe(self.job.settings)
+        try:
+            answer = await transport.send(request)
+        except (TargetVanished, NoAnswer):
+            return told
+        if answer.status < 500:
+            return told
+        came = f"{request.method} {request.path}: {answer.status} {answer.text[:200]}"
+        return {
+            "status": "failed",
+            "message": f"{skipped}; {came}",
+            "expected": ["an answer that is no 5xx"],
+            "actual": came,
+            "about": [self.system.probed],
+            "step": "a plain request after a provider state broke",
+        }
 
     def _not_lost(self) -> None:
         if self._lost:

@@ -105,7 +105,8 @@ class ProviderStates(Protocol):
         """Set up a state and return its values.
 
         Raises :class:`~contract_tests.checks.CheckSkipped` for one that is not offered,
-        :class:`StateRefused` for a 409, :class:`~contract_tests.checks.SetUpFailed` for anything else.
+        :class:`StateRefused` for a 409, :class:`StateBroken` for a 5xx,
+        :class:`~contract_tests.checks.SetUpFailed` for anything else.
         """
 
     def listen(self, heard: Callable[[str, int, bytes, str], None]) -> None:
@@ -114,6 +115,10 @@ class ProviderStates(Protocol):
 
 class StateRefused(SetUpFailed):
     """The build refused a state (409): a job that can't be cancelled or rerun."""
+
+
+class StateBroken(SetUpFailed):
+    """The build broke over a state (5xx): how far it came is not known."""
 
 
 VALUES: Mapping[str, Mapping[str, Mapping[str, type]]] = {
