@@ -23,15 +23,17 @@ from conformance.recording import CHECK, RECORDER, Recorder
 from conformance.systems import find
 from contract_tests.checks import CheckFailed, CheckSkipped, NoAnswer, SetUpFailed, TargetVanished
 from contract_tests.clock import Clock
-from openapi.contract import load, load_instead
+from contract_tests.transport import StateBroken
+from openapi.contract import load_instead
 from openapi.mutation import generated
-from openapi.mutation.standing import api_of, mutated
+from openapi.mutation.standing import mutated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import pytest
 
+    from conformance.systems import System
     from contract_tests.transport import ProviderStates, Transport
 
 FUZZ_EXAMPLES = 10
@@ -69,13 +71,6 @@ class Job:
         return json.dumps(asdict(self))
 
 
-@functools.cache
-def _go_by(text: str) -> None:
-    """Let the checks of this process go by a mutant's contract: once, since the next job finds it in place."""
-    edit = generated()[text]
-    load_instead(mutated(edit, load(api_of(edit.id))))
-
-
 class JobRun:
     """A job at work; what it learns (secrets, a target that is gone) is its own.
 
@@ -94,7 +89,7 @@ class JobRun:
     def run(self, items: Sequence[pytest.Item]) -> None:
         """Run the checks that answer for a rule that is asked for."""
         if self.job.text is not None:
-            _go_by(self.job.text)
+            _go_by(self.job.text, self.system)
         wanted = None if self.job.rules is None else set(self.job.rules)
         chosen = [item for item in items if wanted is None or wanted & set(rules_of(item))]
         mine, shares = self.job.shard
@@ -187,9 +182,8 @@ class JobRun:
             details |= {"about": list(failure.rules), "step": failure.step}
             outcome = {"status": "failed", "message": str(failure), **details}
         except CheckSkipped as skipped:
-            broken = isinstance(skipped, SetUpFailed)
             ended = type(skipped)
-            outcome = {"status": "skipped", "message": str(skipped), "setUpFailed": broken}
+            outcome = await self._left_out(skipped, services["transport"])
         except AssertionError as failure:
             outcome = {
                 "status": "failed",
@@ -215,6 +209,31 @@ class JobRun:
             **self.redactor.data(outcome),
         )
         await self._count(ended, services["transport"])
+
+    async def _left_out(self, skipped: CheckSkipped, transport: Transport) -> dict[str, Any]:
+        """How a check ended that could not be made.
+
+        Where a state broke, a plain request shows whether that is all that is broken: an API that is, too, fails.
+        """
+        told = {"status": "skipped", "message": str(skipped), "setUpFailed": isinstance(skipped, SetUpFailed)}
+        if not isinstance(skipped, StateBroken):
+            return told
+        request = self.system.probe(self.job.settings)
+        try:
+            answer = await transport.send(request)
+        except (TargetVanished, NoAnswer):
+            return told
+        if answer.status < 500:
+            return told
+        came = f"{request.method} {request.path}: {answer.status} {answer.text[:200]}"
+        return {
+            "status": "failed",
+            "message": f"{skipped}; {came}",
+            "expected": ["an answer that is no 5xx"],
+            "actual": came,
+            "about": [self.system.probed],
+            "step": "a plain request after a provider state broke",
+        }
 
     def _not_lost(self) -> None:
         if self._lost:
@@ -242,6 +261,12 @@ class JobRun:
                 raise CheckSkipped(self.system.lacking.get(name, f"needs {name}, which this target has not"))
         values = {**services, **(parameters.params if parameters else {})}
         await function(**{name: values[name] for name in names})
+
+
+@functools.cache
+def _go_by(text: str, system: System) -> None:
+    """Let this child's checks go by a mutated text; a child that is given more than one job mutates it once."""
+    load_instead(mutated(generated()[text], system.contract))
 
 
 def function_of(item: pytest.Item) -> Any:

@@ -73,6 +73,8 @@ class System:
     """Its secrets; the first one is the key that every request carries."""
     made_up: Callable[[], dict[str, Any]]
     """Settings, with secrets that nobody can know, for a reference of ours."""
+    probed: str
+    """The rule, of level seed, by which there is what the probe asks for: where that is answered 5xx, it fails."""
     prefix: str = ""
     """What the ids of its checks begin with: an id stands once over all suites."""
     shares: int = 1
@@ -170,6 +172,7 @@ RUNTIME_API = System(
     timing="contract_tests.given:Timing",
     secrets=(Secret("api_key", "CONTRACT_API_KEY", "--api-key", "the key", "its service token", _poll),),
     made_up=lambda: {"api_key": f"key-{secrets.token_hex(8)}"},
+    probed="RT-POLL-01",
     shares=2,
 )
 _TOKEN = Secret("token", "CONTRACT_HUB_TOKEN", "--token", "the key", "an API key of it", _list_jobs)
@@ -203,6 +206,7 @@ AGENT_HUB = System(
     timing="contract_tests.agent_hub.given:HubTiming",
     secrets=(_TOKEN, _TOKEN_B, _WEBHOOK_SECRET),
     made_up=_made_up_hub,
+    probed="HUB-LIST-01",
     prefix="hub.",
     other_kinds=(Kind(frozenset({"HUB-WH-64"}), {"webhook_secret": None}, {"webhookSecret": None}),),
     lacking={"other": f"needs a second API key of the build; give one as {_TOKEN_B.variable} or {_TOKEN_B.option}"},

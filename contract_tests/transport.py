@@ -105,7 +105,7 @@ class ProviderStates(Protocol):
         """Set up a state and return its values.
 
         Raises :class:`~contract_tests.checks.CheckSkipped` for one that is not offered,
-        :class:`StateRefused` for a 409, :class:`StateBroken` for another answer that is none of the state's, and
+        :class:`StateRefused` for a 409, :class:`StateBroken` for a 5xx,
         :class:`~contract_tests.checks.SetUpFailed` for anything else.
         """
 
@@ -118,7 +118,7 @@ class StateRefused(SetUpFailed):
 
 
 class StateBroken(SetUpFailed):
-    """The build answered a state with an error: 500, or what is no JSON."""
+    """The build broke over a state (5xx): how far it came is not known."""
 
 
 VALUES: Mapping[str, Mapping[str, Mapping[str, type]]] = {

@@ -83,7 +83,8 @@ class HttpStates:
         except (requests.exceptions.JSONDecodeError, RecursionError):
             values = None
         if response.status_code != 200 or values is None:
-            raise StateBroken(f"provider state {state}: {response.status_code} {response.text[:200]}")
+            kind = StateBroken if response.status_code >= 500 else SetUpFailed
+            raise kind(f"provider state {state}: {response.status_code} {response.text[:200]}")
         return values_of(self._system, state, values)
 
     def _record(self, headers: dict[str, str], content: bytes, response: requests.Response | None) -> None:

@@ -112,10 +112,15 @@ class HubGiven:
         return self.other
 
     async def node(
-        self, projects: Sequence[str] | None = None, *, online: bool = True, label: str | None = None
+        self,
+        projects: Sequence[str] | None = None,
+        *,
+        online: bool = True,
+        label: str | None = None,
+        id_: str | None = None,
     ) -> Node:
-        """A node with an id of its own, and one project of its own unless ``projects`` are named."""
-        id_ = self.unique("node")
+        """A node with an id of its own, or that id, and one project of its own unless ``projects`` are named."""
+        id_ = id_ or self.unique("node")
         held = tuple(projects) if projects is not None else (self.unique("proj"),)
         node = Node(id_, label or f"label of {id_}", held)
         await self.states.set_up(

@@ -50,6 +50,14 @@ async def test_a_batch_id_used_again_adds_jobs(given: HubGiven) -> None:
         expect(len(entries) == 3, "3 jobs in the list", str(len(entries)), "/data/items")
 
 
+@requirement("HUB-BATCH-50")
+async def test_a_batch_id_of_one_character(api: HubApi, given: HubGiven) -> None:
+    """A `batchId` of a single character is taken, and the batch is told under it."""
+    await api.submit(item(await given.project()), batch="b").succeeds(202)
+    with about("HUB-BATCH-03", step="reading a batch"):
+        expect_fields((await api.batch("b").succeeds(200)).data, {"batchId": "b"}, "/data")
+
+
 @requirement("HUB-BATCH-52")
 async def test_batch_ids_are_per_key(api: HubApi, given: HubGiven) -> None:
     """The same `batchId` under two keys is two batches, each cancelled alone."""

@@ -241,3 +241,15 @@ async def test_a_script_has_its_own_limit(given: HubGiven, limit: int) -> None:
     await start.reach(limit)  # the others began a little later
     failed_by(await becomes(given, late, "failed"), "timeout")
     await becomes(given, good, "done")
+
+
+@requirement("HUB-FAIL-53")
+async def test_a_script_may_take_all_of_its_limit(given: HubGiven) -> None:
+    """kind script, to the millisecond: at `timeoutSeconds` it is not over them yet, a millisecond later it is."""
+    given.clock.needs_to_stand()
+    async with Started(given) as start:
+        [job] = await side_by_side(given, hangs(), kind="script", timeoutSeconds=20)
+    await start.exactly(20)
+    await becomes(given, job, "running")
+    await start.over(20)
+    failed_by(await becomes(given, job, "failed"), "timeout")

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 LONGEST = 8000
 LONGEST_ID = 128
+ONE = "n"
 WIDE = {"Chinese": CHINESE, "emoji": EMOJI, "both": f"a{CHINESE}{EMOJI}", "joined emoji": FAMILY, "accents": DECOMPOSED}
 BLANK = {"empty": "", "a space": " ", "white space": " \t\r\n ", "an ideographic space": "\u3000"}
 
@@ -220,6 +221,19 @@ async def test_a_blank_prompt_or_command_is_400(api: HubApi, given: HubGiven, na
 async def test_an_empty_id_is_400(api: HubApi, given: HubGiven, name: str) -> None:
     """An empty `externalId`, `projectId` or `nodeId`: 400 invalid_request, not taken for one that was left out."""
     await api.submit(item(await given.project(), **{name: ""})).fails(400, INVALID)
+
+
+@requirement("HUB-FIELD-62")
+@pytest.mark.parametrize("name", ["externalId", "projectId", "nodeId"])
+async def test_an_id_of_one_character_is_not_empty(api: HubApi, given: HubGiven, name: str) -> None:
+    """An `externalId`, `projectId` or `nodeId` of a single character: accepted, and shown as it is."""
+    node = await given.node(
+        [ONE if name == "projectId" else given.unique("proj")], id_=ONE if name == "nodeId" else None
+    )
+    task = ONE if name == "externalId" else given.unique("task")
+    answer = await api.submit(item(node.projects[0], nodeId=node.id, externalId=task)).succeeds(202)
+    with about("HUB-SUB-09", step="the ids of an accepted submission"):
+        expect_fields(entries_of(answer)[0], {name: ONE}, "/data/items/0")
 
 
 @requirement("HUB-FIELD-02", "HUB-FIELD-04")

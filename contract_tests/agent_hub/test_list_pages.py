@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from contract_tests.agent_hub.given import HubGiven
 
 MANY = 250
+NOT_UTC = ("2026-11-09T18:05:00.000+08:00", "2026-11-09T10:05:00.000")
 
 
 @requirement("HUB-LIST-53", "HUB-LIST-54", "HUB-LIST-55", "HUB-LIST-56", "HUB-LIST-57", "HUB-LIST-58")
@@ -120,9 +121,9 @@ async def test_the_limits_themselves_are_accepted(api: HubApi) -> None:
 
 
 @requirement("HUB-LIST-62")
-@pytest.mark.parametrize("cursor", ["yesterday", "2026-13-45T25:00:00.000Z", "job_9f2c"])
+@pytest.mark.parametrize("cursor", ["yesterday", "2026-13-45T25:00:00.000Z", "job_9f2c", *NOT_UTC])
 async def test_an_ill_formed_cursor_is_refused(api: HubApi, cursor: str) -> None:
-    """A `cursor` that is no instant is 400."""
+    """A `cursor` that is no instant, or not in UTC with `Z`, is 400."""
     await api.jobs(cursor=cursor).fails(400, "invalid_request")
 
 

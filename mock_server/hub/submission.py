@@ -121,10 +121,8 @@ class Submissions:
             what = f"{place}/metadata must have at most {self.most_bytes} bytes as compact JSON; it has {size}"
             yield Violation(f"{place}/metadata", "x-maxBytes", self.most_bytes, size, what)
         url = item.get("callbackUrl")
-        if isinstance(url, str) and not hub.webhooks.allowed(url):
-            what = (
-                f"{place}/callbackUrl is no URL to which this mock delivers: http(s), a port there is, and a loopback "
-            )
+        if isinstance(url, str) and not hub.webhooks.allowed_host(url):
+            what = f"{place}/callbackUrl is no URL to which this mock delivers: a port there is, and a loopback "
             what += "host or one named with --allow-callback-host"
             yield Violation(f"{place}/callbackUrl", "host", "an allowed host", None, what)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from openapi import expressions
 from openapi.expressions import Binary, Conditional, Expression, Field, ListOf, Literal, Name, Not
+from openapi.mutation.instants import same_instants
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -52,8 +53,8 @@ def compare(original: Machine, mutated: Machine) -> Tabled:
             _steps(one) == _steps(other) for one, other in zip(original.triggers(), mutated.triggers(), strict=True)
         ):
             return Tabled(equivalent="only what `holds` says of states changes, from which nothing is derived")
-    if changed == ["timers"] and (unarmed := _never_armed(original, mutated)):
-        return Tabled(equivalent=unarmed)
+    if changed == ["timers"] and (timed := _never_armed(original, mutated) or same_instants(original, mutated)):
+        return Tabled(equivalent=timed)
     old, new = _triggers(original), _triggers(mutated)
     if old.keys() != new.keys() or any(_around(old[key]) != _around(new[key]) for key in old):
         return Tabled()

@@ -14,6 +14,7 @@ from openapi.contract import Contract, load
 from openapi.mutation import generated
 from openapi.mutation.edit import MACHINE
 from openapi.mutation.equivalence import compare
+from openapi.mutation.lengths import same_texts
 from openapi.problems import SpecError
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class Standing:
     equivalent: str | None = None
     """The argument by which it can't be told from the original."""
     by: str | None = None
-    """Who says that it is equivalent: ``table`` (a truth table of the whole trigger) or ``declared``."""
+    """Who says that it is equivalent: ``table`` (computed, of a trigger, a timer, lengths) or ``declared``."""
 
     @property
     def counts(self) -> bool:
@@ -83,6 +84,8 @@ def standing(id_: str) -> Standing:
                 return Standing(stillborn=table.undecided)
             if table.equivalent is not None:
                 return Standing(equivalent=table.equivalent, by="table")
+    elif (same := same_texts(contract.document, edit)) is not None:
+        return Standing(equivalent=same, by="table")
     text = declared().get(id_)
     return Standing(equivalent=text, by="declared") if text is not None else Standing()
 

@@ -62,6 +62,18 @@ def test_a_state_that_is_not_set_up_leaves_it_inconclusive(served, rewrite, told
     assert "the check itself broke" not in done.stdout
 
 
+def test_an_api_that_breaks_with_a_state_fails(served):
+    def broken(answered):
+        if answered.state == "job" or answered.path.endswith("/poll"):
+            return answered.json(500, {"error": "boom"})
+        return None
+
+    done = check(served, broken, "RT-LOCK-13", "RT-POLL-01")
+    assert (done.returncode, last_line(done)) == (1, "non-conformant")
+    assert "RT-POLL-01" in done.stdout
+    assert "RT-LOCK-13" not in " ".join(line for line in done.stdout.splitlines() if line.startswith("✘"))
+
+
 def test_a_pending_job_that_can_not_be_cancelled_is_a_fault_of_the_build(served):
     done = check(served, state("cancel-job", 409, {"error": "no"}), "RT-CANCEL-01")
     assert (done.returncode, last_line(done)) == (1, "non-conformant")

@@ -13,7 +13,7 @@ from conformance.drivers.http import DriverError, HttpStates
 from conformance.drivers.none import NoStates
 from conformance.recording import RECORDER, Recorder
 from contract_tests.checks import CheckSkipped, SetUpFailed
-from contract_tests.transport import StateRefused
+from contract_tests.transport import StateBroken, StateRefused
 
 URL = "http://build.test/states"
 JOB = {"jobId": "j-1", "userId": "user 1", "snapshotId": None}
@@ -74,8 +74,9 @@ def test_a_conflict_is_an_answer(played):
     ids=["400", "500", "HTML", "a list", "deep JSON", "no id", "an id that is a number", "timeout", "connection"],
 )
 def test_a_set_up_that_fails_says_why(played, answer, told):
-    with pytest.raises(SetUpFailed, match=told):
+    with pytest.raises(SetUpFailed, match=told) as failed:
         set_up(played, **answer)
+    assert isinstance(failed.value, StateBroken) is (answer.get("status") == 500)
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,19 @@ def test_a_truth_table_tells_that_nothing_changes(id_):
 
 
 @pytest.mark.parametrize(
+    ("id_", "told"),
+    [
+        ("gen.hub.branch.node-lost.1", "node-lost has the same instant"),  # what is counted from null is null
+        ("gen.hub.condition.round-limit.1", "round-limit has the same instant"),
+        ("gen.hub.limit.IdempotencyKey.minLength.less", "the pattern"),  # which asks for a sign
+    ],
+)
+def test_a_table_of_instants_or_lengths_tells_that_nothing_changes(id_, told):
+    assert standing(id_).by == "table"
+    assert told in standing(id_).equivalent
+
+
+@pytest.mark.parametrize(
     "id_",
     [
         "gen.rt.condition.held.1",
@@ -107,6 +120,12 @@ def test_a_truth_table_tells_that_nothing_changes(id_):
         "gen.rt.steps-swapped.result.held.result.unwanted",
         "gen.hub.guard.cancel.waiting",
         "gen.rt.number.lockTime.more",
+        "gen.hub.branch.node-lost.2",
+        "gen.hub.condition.round-limit.2",
+        "gen.hub.branch.roundLimit.1",
+        "gen.hub.boundary.round-limit.at",
+        "gen.hub.limit.JobItem.externalId.minLength.less",
+        "gen.hub.limit.IdempotencyKey.minLength.more",
     ],
 )
 def test_a_truth_table_tells_no_lies(id_):
