@@ -52,6 +52,12 @@ class HubBuild:
     parts: HubParts
 
     @functools.cached_property
+    def base_path(self) -> str:
+        """Where its operations live."""
+        path: str = self.contract.document["x-base-path"]
+        return path
+
+    @functools.cached_property
     def constants(self) -> dict[str, Any]:
         """The machine's numbers, durations in milliseconds."""
         return {name: constant.value for name, constant in self.executor.machine.constants.items()}
