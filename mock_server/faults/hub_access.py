@@ -11,7 +11,7 @@ from mock_server.calls import Answer, Refusal
 from mock_server.faults.edits import error, part, put
 from mock_server.hub.api import HubApi
 from mock_server.hub.errors import REQUEST_ID, BearerJudge, HubErrors
-from mock_server.judgement import OperationJudge, judge_media_type
+from mock_server.judgement import OperationJudge, judge_media_type, read_body
 from mock_server.mutants import Mutant
 
 if TYPE_CHECKING:
@@ -236,6 +236,17 @@ class SizeBeforeMediaType(OperationJudge):
         return await super().judge(scope, receive, exchange, path)
 
 
+class ReadsEveryBody(OperationJudge):
+    """Reads the body of what has none, and refuses what is no JSON."""
+
+    async def judge(self, scope: Any, receive: Any, exchange: Exchange, path: Mapping[str, str]) -> Call:
+        if not self.has_body:
+            raw, _ = await read_body(receive, self.limit)
+            if raw:
+                self._parsed(raw, [])
+        return await super().judge(scope, receive, exchange, path)
+
+
 class AnyMediaType(OperationJudge):
     """Takes a body of any media type for JSON."""
 
@@ -327,6 +338,12 @@ FAULTS = (
         "Cancel and retry judge the media type of a body that they ignore",
         ("HUB-ERR-60", "HUB-ERR-61"),
         parts=part(judge=MediaTypeEverywhere),
+    ),
+    Mutant(
+        "hub-errors.reads-every-body",
+        "A cancel or retry with a body that is no JSON is refused",
+        ("HUB-ERR-61",),
+        parts=part(judge=ReadsEveryBody),
     ),
     Mutant(
         "hub-errors.details-by-field",

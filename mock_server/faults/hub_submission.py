@@ -102,21 +102,6 @@ class NoDetails(HubErrors):
         return super().answer(Refusal(refusal.code, refusal.message, None, refusal.headers), exchange)
 
 
-def put_instead(document: dict[str, Any]) -> None:
-    """PUT instead of POST."""
-    path = document["paths"]["/v1/jobs"]
-    path["put"] = path.pop("post")
-
-
-class WithoutRequestId(HubApi):
-    """Answers a submission with its data alone."""
-
-    async def submit(self, call: Call) -> Answer:
-        answer = await super().submit(call)
-        del answer.body["requestId"]
-        return answer
-
-
 class TakesExternalIds(HubApi):
     """Takes a job with the same externalId for the same submission (SF-73)."""
 
@@ -246,13 +231,6 @@ FAULTS = (
         "the last of more than five jobs is answered and not queued",
         ("HUB-SUB-08", "HUB-SUB-09"),
         parts=part(submissions=LosesTheLast),
-    ),
-    Mutant("hub-submission.put-instead", "Jobs are submitted with PUT", ("HUB-SUB-01",), edit=put_instead),
-    Mutant(
-        "hub-submission.no-request-id",
-        "the answer to a submission has no requestId",
-        ("HUB-SUB-06",),
-        parts=part(api=WithoutRequestId),
     ),
     Mutant(
         "hub-submission.accepts-501",
