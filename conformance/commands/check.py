@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -200,6 +201,7 @@ def judge_build(
     system: System, base_url: str, settings: dict[str, Any], provider_states: str | None, options: dict[str, Any]
 ) -> None:
     """Judge a build of a system that somebody serves; ends the process with the verdict's exit status."""
+    began = time.monotonic()
     rules = selected(options, [system])
     options["reports"] = reports(options["reports"])
     base_url = url("--base-url", base_url)
@@ -208,8 +210,18 @@ def judge_build(
     target = {"kind": system.name, "baseUrl": base_url}
     part = "scenarios" if options["no_fuzz"] else "all"
     with interruptible(), Crew() as crew:
-        problem = asyncio.run(preflight(system, base_url, settings))  # the job holds `settings`: it may add a key
-        run_checks(crew, [[(part, job)]], rules, options, target, problem=problem)
+        # The job holds `settings`: a look may add a key.
+        problem = asyncio.run(looked_at(system, base_url, settings, options["time_limit"]))
+        run_checks(crew, [[(part, job)]], rules, options, target, problem=problem, began=began)
+
+
+async def looked_at(system: System, base_url: str, settings: dict[str, Any], seconds: float | None) -> str | None:
+    """What makes judging the target pointless, as :func:`preflight` says it, or that the time limit came first."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await preflight(system, base_url, settings)
+    except TimeoutError:
+        return f"the time limit of {seconds:g} s came before {base_url} had answered"
 
 
 def job_for(
