@@ -92,6 +92,8 @@ def run_checks(
     fuzz, level, seed = not options["no_fuzz"], options["level"], options["seed"]
     run = judge(suites, rules, target=target, level=level, seed=seed, began=started, fuzz=fuzz)
     clean = redactor((find(job.system), job.settings) for group in groups for _, job in group)
+    for token in {job.control_token for group in groups for _, job in group if job.control_token is not None}:
+        clean.add(token)
     tell(run, clean, options["reports"], REPORTS)
 
 
