@@ -133,7 +133,7 @@ class Hub:
         self.webhooks.stop()
         self.agenda.clear()
         await self.store.clear()
-        await self._rebuild()
+        await self.rebuild()
 
     def close(self) -> None:
         """The world goes away: no stream, delivery or timer outlives it."""
@@ -152,10 +152,10 @@ class Hub:
         self.webhooks.stop()
         self.agenda.clear()
         await self.store.restore(saved)
-        await self._rebuild()
+        await self.rebuild()
         await self.settle()
 
-    async def _rebuild(self) -> None:
+    async def rebuild(self) -> None:
         """Everything that is derived from rows, made anew."""
         await self.open_jobs.rebuild()
         await self.scheduler.rebuild()
