@@ -36,7 +36,8 @@ class Incoming:
         self._parser.send(asked)
         self._parser.send(h11.EndOfMessage())
         self._body = bytearray()
-        self.ended = False
+        self.began = self.ended = False
+        """Whether any byte came of it, and whether it is whole."""
 
     async def send(self, payload: bytes) -> None:
         """Send the request, or what is left of it."""
@@ -89,7 +90,9 @@ class Incoming:
     async def _event(self) -> object:
         with _told():
             while (event := self._parser.next_event()) is h11.NEED_DATA:
-                self._parser.receive_data(await self._reader.read(_CHUNK))
+                data = await self._reader.read(_CHUNK)
+                self.began = self.began or bool(data)
+                self._parser.receive_data(data)
             return event
 
 

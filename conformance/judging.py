@@ -65,6 +65,8 @@ class Job:
     """Whether the first check that fails ends it: where all that is asked is whether one does."""
     text: str | None = None
     """The generated mutant whose contract the checks go by; None is the packaged one. A child goes by one only."""
+    control_token: str | None = None
+    """What the provider-state endpoint asks for."""
 
     def to_json(self) -> str:
         """For the child's standard input: never on a command line, where secrets would show."""
@@ -81,6 +83,8 @@ class JobRun:
         self.job, self.emit = job, emit
         self.system = find(job.system)
         self.redactor = self.system.redactor(job.settings)
+        if job.control_token is not None:
+            self.redactor.add(job.control_token)
         self._suite = self.system.services()
         self._lost: str | None = None
         self._failed = False
@@ -109,7 +113,8 @@ class JobRun:
         transport = HttpTransport(job.base_url, system.variables(job.settings), redactor=self.redactor)
         states: ProviderStates = NoStates()
         if job.provider_states:
-            states = await asyncio.to_thread(HttpStates, job.provider_states, system.name)
+            token = job.control_token
+            states = await asyncio.to_thread(HttpStates, job.provider_states, system.name, token=token)
         timing = system.timing_class(**{name: _number(value) for name, value in job.timing.items()})
         clock = await measured(states, timing.sweep)
         settings = self._suite.Settings(**job.settings)

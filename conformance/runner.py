@@ -28,8 +28,12 @@ class Suites:
         time_limit: float | None = None,
         progress: Callable[[int, int], None] | None = None,
         stop_at: Iterable[str] = (),
+        began: float | None = None,
     ) -> None:
-        """``progress`` is told how many checks of how many ended; ``stop_at``: rules whose failure ends the run."""
+        """``progress`` is told how many checks of how many ended; ``stop_at``: rules whose failure ends the run.
+
+        ``began`` is ``time.monotonic()`` of what the time limit is for, now where it is left out.
+        """
         self.crew = crew
         self.checks: dict[str, CheckResult] = {}
         self.problems: list[str] = []
@@ -37,7 +41,8 @@ class Suites:
         """What generated requests met (:class:`contract_tests.reach.Reach`); None where there were none."""
         self.stopped: str | None = None
         """Why checks were left that should have been run."""
-        self._deadline = None if time_limit is None else time.monotonic() + time_limit
+        began = time.monotonic() if began is None else began
+        self._deadline = None if time_limit is None else began + time_limit
         self._limit, self._progress, self._finished = time_limit, progress, 0
         self._stop_at = frozenset(stop_at)
 

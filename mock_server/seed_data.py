@@ -1,4 +1,4 @@
-"""Seed data for a world: jobs with their results, snapshots and credentials, by the column names of the spec.
+"""Seed data for a world: jobs with results, snapshots and credentials, and rows of the hub, by the columns of the spec.
 
 A world can be written as such data, too, with ``now``, the instant of its clock, so that its copy goes on as it would.
 """
@@ -13,6 +13,7 @@ import yaml
 
 import openapi
 from mock_server.clock import LATEST
+from mock_server.hub import data as hub_data
 from mock_server.privacy import OWN_FIELDS
 from mock_server.violations import body_violations
 from openapi.documents import Document
@@ -36,6 +37,10 @@ _ENTITIES = {
     "results": "Result",
     "jobs": "Job",
 }
+
+
+_HUB = "hub"
+"""Where the rows of the Agent Hub stand."""
 
 
 class DataError(ValueError):
@@ -96,6 +101,11 @@ class SeedData:
                     await world.engine.insert(entity, {**row, "log": world.redactor.data(row["log"])})
                 else:
                     await world.engine.insert(entity, row)
+        if self._data.get(_HUB):
+            try:
+                await hub_data.fill(world.hub, self._data[_HUB])
+            except hub_data.RowRefused as refused:
+                raise DataError(self._problem(f"/{_HUB}{refused.pointer}", str(refused), refused.mend)) from None
 
     async def _create(self, world: World, pointer: str, columns: Row) -> None:
         # Through the application's own action, so that defaults by job type and idempotency are those of the machine.
@@ -117,7 +127,13 @@ class SeedData:
     def _problems(self) -> list[str]:
         validator, columns = _schema()
         found = body_violations(validator, self._data, Redactor(), frozenset({"apiKey"}))
-        return [self._problem(item.location, item.message, _mend(item, columns)) for item in found]
+        problems = [self._problem(item.location, item.message, _mend(item, columns)) for item in found]
+        if isinstance(self._data, dict) and isinstance(self._data.get(_HUB), dict):
+            for item in hub_data.violations(self._data[_HUB]):
+                message = item.message.removeprefix(item.location)
+                place, mend = f"/{_HUB}{item.location}", _mend(item, hub_data.schema()[1])
+                problems.append(self._problem(place, f"{place}{message}", mend))
+        return problems
 
     def _problem(self, pointer: str, message: str, mend: str) -> str:
         if not message.startswith(pointer):
@@ -134,6 +150,8 @@ async def export(world: World) -> dict[str, Any]:
         rows = await world.engine.store.rows(entity)
         if rows:
             data[name] = [{column: value for column, value in row.items() if value is not None} for row in rows]
+    if world.has_hub and (of_hub := await hub_data.export(world.hub)):
+        data[_HUB] = of_hub
     return data
 
 
@@ -152,7 +170,8 @@ def _mend(violation: Violation, columns: Mapping[str, list[str]]) -> str:
     if violation.rule != "additionalProperties":
         return "components.schemas of the specification has the columns"
     _, *tokens = violation.location.split("/")
-    known = [*columns, "now"] if len(tokens) == 1 else columns[tokens[0]]
+    top = ["now", _HUB] if "snapshots" in columns else []
+    known = [*columns, *top] if len(tokens) == 1 else columns[tokens[0]]
     return nearest(tokens[-1], known, f"known are {', '.join(known)}")
 
 
@@ -172,7 +191,10 @@ def _schema() -> tuple[jsonschema_rs.Draft202012Validator, dict[str, list[str]]]
     Columns that have a default or are set by the server may be left out.
     """
     document = openapi.load("runtime-api").document
-    properties: dict[str, Any] = {"now": {"type": "integer", "minimum": 0, "maximum": LATEST}}
+    properties: dict[str, Any] = {
+        "now": {"type": "integer", "minimum": 0, "maximum": LATEST},
+        _HUB: {"type": "object"},  # judged by itself
+    }
     definitions: dict[str, Any] = {}
     columns: dict[str, list[str]] = {}
     for name, entity in _ENTITIES.items():

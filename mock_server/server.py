@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-import openapi
 from mock_server import fault_layer, pages
 from mock_server.app import EXCHANGE, Sender
 from mock_server.builds import build_hub, fault_targets
@@ -30,7 +29,6 @@ class Server:
         """``recorder`` is told every exchange of every world."""
         self.worlds, self.recorder = worlds, recorder
         self.control = Control(worlds, guard)
-        self.hub_path: str = openapi.load("agent-hub").document["x-base-path"]
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Serve one request; other protocols than HTTP are for the default world's app (its lifespan)."""
@@ -69,7 +67,8 @@ class Server:
                 if path.startswith(MODEL_PATH + "/"):
                     await provider.serve(exchange, scope, receive, send)
                     return
-                api = build_hub(world.options.mutant).api if below(path, self.hub_path) else world.build.api
+                hub = build_hub(world.options.mutant)
+                api = hub.api if below(path, hub.base_path) else world.build.api
                 if world.faults.active:
                     await fault_layer.serve(api, fault_targets(), exchange, scope, receive, send)
                 else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from conformance.commands.options import (
     reports,
     selected,
     signing_secret,
+    states_options,
     timings,
     url,
     wanted,
@@ -135,14 +137,12 @@ def reference_served(variables: Mapping[str, str], mutant: str | None) -> Iterat
 @click.option(
     "--api-key", envvar="CONTRACT_API_KEY", default="test-internal-key", help="Its service token [CONTRACT_API_KEY]."
 )
-@click.option(
-    "--provider-states", metavar="URL", help="Its provider-state endpoint; without it most rules are skipped."
-)
+@states_options("most rules are skipped")
 @common_options(RUNTIME_API)
 @config_option("check.runtime-api")
-def runtime_api(base_url: str, api_key: str, provider_states: str | None, **options: Any) -> None:
+def runtime_api(base_url: str, api_key: str, **options: Any) -> None:
     """Judge a real build of the Runtime API over HTTP."""
-    judge_build(RUNTIME_API, base_url, {"api_key": key("--api-key", api_key)}, provider_states, options)
+    judge_build(RUNTIME_API, base_url, {"api_key": key("--api-key", api_key)}, options)
 
 
 check.add_command(runtime)
@@ -158,9 +158,7 @@ check.add_command(runtime)
     envvar="CONTRACT_HUB_TOKEN_B",
     help="Another API key of it [CONTRACT_HUB_TOKEN_B; default: the first and `_b`, where the build takes that].",
 )
-@click.option(
-    "--provider-states", metavar="URL", help="Its provider-state endpoint; without it most rules are skipped."
-)
+@states_options("most rules are skipped")
 @click.option(
     "--webhook-host",
     default="127.0.0.1",
@@ -179,7 +177,6 @@ def agent_hub(
     base_url: str,
     token: str,
     second_token: str | None,
-    provider_states: str | None,
     webhook_host: str,
     webhook_secret: str | None,
     **options: Any,
@@ -193,23 +190,34 @@ def agent_hub(
     }
     if settings["second_token"] == settings["token"]:
         raise click.UsageError("--second-token is the same as --token; give a key of its own, or leave it out")
-    judge_build(AGENT_HUB, base_url, settings, provider_states, options)
+    judge_build(AGENT_HUB, base_url, settings, options)
 
 
-def judge_build(
-    system: System, base_url: str, settings: dict[str, Any], provider_states: str | None, options: dict[str, Any]
-) -> None:
+def judge_build(system: System, base_url: str, settings: dict[str, Any], options: dict[str, Any]) -> None:
     """Judge a build of a system that somebody serves; ends the process with the verdict's exit status."""
+    began = time.monotonic()
     rules = selected(options, [system])
     options["reports"] = reports(options["reports"])
     base_url = url("--base-url", base_url)
-    states = url("--provider-states", provider_states) if provider_states else None
+    states = url("--provider-states", options["provider_states"]) if options["provider_states"] else None
     job = job_for(system, base_url, settings, states, wanted(rules, options), options)
+    if states is not None and options["control_token"] is not None:
+        job = replace(job, control_token=key("--control-token", options["control_token"]))
     target = {"kind": system.name, "baseUrl": base_url}
     part = "scenarios" if options["no_fuzz"] else "all"
     with interruptible(), Crew() as crew:
-        problem = asyncio.run(preflight(system, base_url, settings))  # the job holds `settings`: it may add a key
-        run_checks(crew, [[(part, job)]], rules, options, target, problem=problem)
+        # The job holds `settings`: a look may add a key.
+        problem = asyncio.run(looked_at(system, base_url, settings, options["time_limit"]))
+        run_checks(crew, [[(part, job)]], rules, options, target, problem=problem, began=began)
+
+
+async def looked_at(system: System, base_url: str, settings: dict[str, Any], seconds: float | None) -> str | None:
+    """What makes judging the target pointless, as :func:`preflight` says it, or that the time limit came first."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await preflight(system, base_url, settings)
+    except TimeoutError:
+        return f"the time limit of {seconds:g} s came before {base_url} had answered"
 
 
 def job_for(

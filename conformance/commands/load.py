@@ -15,7 +15,7 @@ import click
 
 from conformance import reference
 from conformance.cli import config_option
-from conformance.commands.options import key, reports, timings, url
+from conformance.commands.options import key, reports, states_options, timings, url
 from conformance.commands.running import Inconclusive, interruptible
 from conformance.drivers.http import DriverError, HttpStates
 from conformance.load.running import Load, Order, Outcome
@@ -42,9 +42,7 @@ REFERENCE = {"lock": 1.0, "sweep": 1.0}
 @click.option(
     "--api-key", envvar="CONTRACT_API_KEY", default="test-internal-key", help="Its service token [CONTRACT_API_KEY]."
 )
-@click.option(
-    "--provider-states", metavar="URL", help="Its provider-state endpoint; without it jobs are found by polling."
-)
+@states_options("jobs are found by polling")
 @click.option("--clients", type=click.IntRange(2, 1000), default=64, show_default=True, help="Simulated Runtimes.")
 @click.option(
     "--jobs", type=click.IntRange(1, 1_000_000), default=2000, show_default=True, help="Jobs that they share."
@@ -72,6 +70,7 @@ def load(
     base_url: str | None,
     api_key: str,
     provider_states: str | None,
+    control_token: str | None,
     timing: str | None,
     mutant: str | None,
     given: tuple[str, ...],
@@ -103,13 +102,14 @@ def load(
                 base_url = serving.enter_context(reference.serve(api_key, *options))
             except reference.ReferenceFailed as error:
                 raise Inconclusive(f"the reference server does not run: {error}") from None
-            provider_states = RUNTIME_API.states_url(base_url)
+            provider_states, control_token = RUNTIME_API.states_url(base_url), None
         else:
             base_url = url("--base-url", base_url)
             provider_states = url("--provider-states", provider_states) if provider_states else None
             target = {"kind": RUNTIME_API.name, "baseUrl": base_url}
-        offered = _offered(base_url, api_key, provider_states)
-        order = Order(base_url, api_key, provider_states, offered, limits=limits, **amounts)
+        control_token = None if control_token is None else key("--control-token", control_token)
+        offered = _offered(base_url, api_key, provider_states, control_token)
+        order = Order(base_url, api_key, provider_states, offered, limits=limits, states_token=control_token, **amounts)
         began = time.time()
         outcome = _run(order, _progress(order.jobs) if sys.stderr.isatty() else None)
     invariants = judge_all(outcome.histories)
@@ -145,7 +145,7 @@ def _known(mutant: str) -> None:
         raise click.UsageError(f"--mutant: {error}") from None
 
 
-def _offered(base_url: str, api_key: str, states: str | None) -> frozenset[str]:
+def _offered(base_url: str, api_key: str, states: str | None, token: str | None) -> frozenset[str]:
     """The provider states of a build that answers. Raises :class:`Inconclusive`."""
     problem = asyncio.run(preflight(RUNTIME_API, base_url, {"api_key": api_key}))
     if problem is not None:
@@ -153,7 +153,7 @@ def _offered(base_url: str, api_key: str, states: str | None) -> frozenset[str]:
     if states is None:
         return frozenset()
     try:
-        return HttpStates(states, RUNTIME_API.name).offered
+        return HttpStates(states, RUNTIME_API.name, token=token).offered
     except DriverError as error:
         raise Inconclusive(str(error)) from None
 

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from conformance.drivers.http import CONTROL_VARIABLE
 from conformance.judging import FUZZ_EXAMPLES
 from conformance.report.json_report import to_json
 
@@ -38,6 +39,19 @@ def common_options(system: System | Client | None = None) -> Callable[[Callable[
         return command
 
     return apply
+
+
+def states_options(without: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Options of a build's provider states; ``without`` says what becomes of a run that is given none."""
+    states = click.option(
+        "--provider-states", metavar="URL", help=f"Its provider-state endpoint; without it {without}."
+    )
+    token = click.option(
+        "--control-token",
+        envvar=CONTROL_VARIABLE,
+        help=f"Bearer token that its provider-state endpoint asks for [{CONTROL_VARIABLE}].",
+    )
+    return lambda command: states(token(command))
 
 
 class _TimingOption(click.Option):

@@ -69,14 +69,18 @@ def run_checks(
     target: dict[str, Any],
     *,
     problem: str | None = None,
+    began: float | None = None,
 ) -> None:
     """Run, print, write reports; ends the process with the verdict's exit status.
 
     Jobs come with the part of the suite that takes them, in groups: those of a group side by side, each by a child of
-    its own. ``problem`` is why they are not even begun.
+    its own. ``problem`` is why they are not even begun. ``began``: ``time.monotonic()`` of the start, from which the
+    time limit counts.
     """
-    began = time.time()
-    suites = Suites(crew, options["time_limit"], progress if sys.stderr.isatty() else None, stop_at(rules, options))
+    since = time.monotonic() if began is None else began
+    started = time.time() - (time.monotonic() - since)
+    shows = progress if sys.stderr.isatty() else None
+    suites = Suites(crew, options["time_limit"], shows, stop_at(rules, options), since)
     if problem is not None:
         suites.problems.append(problem)
     for group in groups if problem is None else []:
@@ -86,8 +90,10 @@ def run_checks(
     if sys.stderr.isatty():
         click.echo("\r\033[K", nl=False, err=True)
     fuzz, level, seed = not options["no_fuzz"], options["level"], options["seed"]
-    run = judge(suites, rules, target=target, level=level, seed=seed, began=began, fuzz=fuzz)
+    run = judge(suites, rules, target=target, level=level, seed=seed, began=started, fuzz=fuzz)
     clean = redactor((find(job.system), job.settings) for group in groups for _, job in group)
+    for token in {job.control_token for group in groups for _, job in group if job.control_token is not None}:
+        clean.add(token)
     tell(run, clean, options["reports"], REPORTS)
 
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 SECONDS = 30.0
+CONTROL_VARIABLE = "CONTRACT_CONTROL_TOKEN"
+"""Where commands that are shown take the endpoint's token from, and where it is read from."""
 
 
 class DriverError(RuntimeError):
@@ -24,13 +26,18 @@ class DriverError(RuntimeError):
 class HttpStates:
     """``POST <url> {"action": "setup", "state": ..., "params": ...}``; what is offered is what ``GET <url>`` lists."""
 
-    def __init__(self, url: str, system: str, *, seconds: float = SECONDS) -> None:
-        """Ask what is offered to a judge of ``system`` (its name). Raises :class:`DriverError`."""
+    def __init__(self, url: str, system: str, *, token: str | None = None, seconds: float = SECONDS) -> None:
+        """Ask what is offered to a judge of ``system`` (its name). Raises :class:`DriverError`.
+
+        ``token`` is what the endpoint asks for, sent as a bearer token.
+        """
         self.url, self._system, self._seconds = url, system, seconds
         self._listeners: list[Callable[[str, int, bytes, str], None]] = []
         self._session = requests.Session()
         self._session.trust_env = False  # the build itself is not asked through a proxy, either
         self._session.headers["connection"] = "close"  # a build may drop idle connections between two long waits
+        self._variables = {} if token is None else {token: CONTROL_VARIABLE}
+        self._own = {} if token is None else {"authorization": f"Bearer {token}"}
         listed = self._listing()
         if listed.get("system") != system:
             raise DriverError(f"{url} sets up `{listed.get('system')}`, not `{system}`; name the endpoint of {system}")
@@ -40,7 +47,11 @@ class HttpStates:
 
     def _listing(self) -> dict[str, Any]:
         try:
-            response = self._session.get(self.url, timeout=self._seconds)
+            response = self._session.get(self.url, headers=self._own, timeout=self._seconds)
+            if response.status_code in (401, 403):
+                what = "refuses its token" if self._own else "asks for a token"
+                mend = f"give it as {CONTROL_VARIABLE} or --control-token"
+                raise DriverError(f"{self.url} {what} ({response.status_code}); {mend}")
             listed = response.json()
         except (requests.exceptions.JSONDecodeError, RecursionError):
             raise DriverError(f"{self.url} answers GET with no JSON; is it the provider-state endpoint?") from None
@@ -62,6 +73,7 @@ class HttpStates:
         if self._broken:
             raise SetUpFailed(self._broken)
         headers, content = state_command(self.url, state, params)
+        headers |= self._own
         try:
             response = await asyncio.to_thread(
                 self._session.post, self.url, data=content, headers=headers, timeout=self._seconds
@@ -91,7 +103,7 @@ class HttpStates:
         recorder = RECORDER.get(None)
         if recorder is not None:
             answer = None if response is None else (response.status_code, dict(response.headers), response.content)
-            recorder.record("POST", self.url, headers, content, answer)
+            recorder.record("POST", self.url, headers, content, answer, variables=self._variables)
 
 
 def _learn(response: requests.Response) -> None:

@@ -118,8 +118,10 @@ class Actor:
 class Application:
     """What the application does to jobs, by provider states; on a connection of its own."""
 
-    def __init__(self, place: Place, offered: frozenset[str], recorder: Recorder) -> None:
+    def __init__(self, place: Place, offered: frozenset[str], recorder: Recorder, token: str | None = None) -> None:
+        """``token``: what the endpoint asks for, sent as a bearer token."""
         self.offered = offered
+        self._headers = {} if token is None else {"authorization": f"Bearer {token}"}
         self._place, self._recorder, self._line = place, recorder, Line(place)
         self._turn = asyncio.Lock()
 
@@ -151,7 +153,7 @@ class Application:
             return await self._recorder.operate(self._line, kind, work.id, "", self._request(state, params))
 
     def _request(self, state: str, params: dict[str, Any]) -> bytes:
-        return self._place.request("POST", "", {}, {"action": "setup", "state": state, "params": params})
+        return self._place.request("POST", "", self._headers, {"action": "setup", "state": state, "params": params})
 
     def close(self) -> None:
         """Hang up."""

@@ -38,6 +38,8 @@ class Order:
     """The provider-state endpoint."""
     offered: frozenset[str] = frozenset()
     """The states that it offers."""
+    states_token: str | None = None
+    """What the endpoint asks for, sent as a bearer token."""
     clients: int = 64
     jobs: int = 2000
     seconds: float = 120.0
@@ -144,7 +146,7 @@ class Load:
         for number in range(self._order.jobs):
             if self._hurry():
                 return
-            application = Application(states, self._order.offered, self._recorder)
+            application = Application(states, self._order.offered, self._recorder, self._order.states_token)
             retries = self._random.choice((0, 1, 2, 3, 3))
             short = self._random.random() < 0.1 and self._order.limits.lock <= 2
             timeout = math.ceil(self._order.limits.lock) if short else LONG

@@ -59,7 +59,7 @@ class LiveStage:
         self._stopped = self._asked_to_end = False
         self._turns = 0
         """How often the process was stopped, resumed, killed or started, or ended."""
-        self._prober = Prober(self.world.client, given.health_port, recording, watch, self._alive)
+        self._prober = Prober(given.health_port, recording, watch, self._alive)
         self._tasks: list[asyncio.Task[None]] = []
 
     # What a play uses.

@@ -11,6 +11,8 @@ from contract_tests.agent_hub.client import BASE, HubApi, describe, item
 from contract_tests.checks import CheckSkipped, expect, requirement
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from contract_tests.agent_hub.given import HubGiven
 
 MIB = 2**20
@@ -105,25 +107,32 @@ async def test_a_body_of_20_mebibytes_is_accepted(api: HubApi, given: HubGiven) 
     await api.raw("POST", f"{BASE}/jobs", content=content).succeeds(202)
 
 
-MALFORMED = {
-    "empty": b"",
-    "cut off": b'{"items": [',
-    "comma": b'{"items": [],}',
-    "quotes": b"{'items': []}",
-    "no JSON": b"nonsense",
-    "NaN": b'{"items": [NaN]}',
-    "two values": b'{"items": []} {}',
-    "10000 deep": b"[" * 10_000 + b"]" * 10_000,
-    "not UTF-8": b'{"items": [{"kind": "\xff\xfe"}]}',
-    "a control character": b'{"items": [{"kind": "a\x01"}]}',
+MALFORMED: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda _: b"",
+    "cut off": lambda good: good[:-2],
+    "a comma too many": lambda good: good[:-1] + b",}",
+    "a comma too many in a list": lambda good: good[:-2] + b",]}",
+    "quotes": lambda good: good.replace(b'"', b"'"),
+    "a name without quotes": lambda good: good.replace(b'"items"', b"items"),
+    "a comment": lambda good: good + b" // a comment",
+    "no JSON": lambda _: b"nonsense",
+    "NaN": lambda good: good.replace(b'"prompt"', b'"metadata": NaN, "prompt"'),
+    "Infinity": lambda good: good.replace(b'"prompt"', b'"metadata": [-Infinity], "prompt"'),
+    "a leading zero": lambda good: good.replace(b'"prompt"', b'"priority": 007, "prompt"'),
+    "two values": lambda good: good + b" {}",
+    "10000 deep": lambda _: b"[" * 10_000 + b"]" * 10_000,
+    "not UTF-8": lambda good: good.replace(b"TODO", b"\xff\xfe"),
+    "a control character": lambda good: good.replace(b"TODO", b"\x01"),
 }
+"""What makes a submission one that is no JSON, though somebody who is kind enough could read most of them."""
 
 
 @requirement("HUB-ERR-64")
 @pytest.mark.parametrize("name", MALFORMED)
-async def test_malformed_json_is_400(api: HubApi, name: str) -> None:
-    """A body that is no well-formed JSON: 400 `invalid_request`, never a 5xx."""
-    await api.raw("POST", f"{BASE}/jobs", content=MALFORMED[name]).fails(400, "invalid_request")
+async def test_malformed_json_is_400(api: HubApi, given: HubGiven, name: str) -> None:
+    """A submission that is right but for being well-formed JSON: 400 `invalid_request`, never a 5xx."""
+    good = await body_for(given, prompt="look for TODO in src")
+    await api.raw("POST", f"{BASE}/jobs", content=MALFORMED[name](good)).fails(400, "invalid_request")
 
 
 @requirement("HUB-ERR-65")

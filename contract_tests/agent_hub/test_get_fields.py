@@ -65,6 +65,11 @@ async def test_what_each_state_has(given: HubGiven) -> None:
     scene = await every_state(given)
     for job, plan in scene:
         state, detail = plan.state, await given.detail(job)
+        if state in FAILED:
+            with about("HUB-GET-59"):
+                came = detail.get("result")
+                good = came is None or isinstance(came, dict)
+                expect(good, "result, an object or null", json.dumps(came), "/data/result")
         judge_detail(detail)
         judge_presence(detail)
         attempts = int(state in STARTED)
@@ -79,11 +84,6 @@ async def test_what_each_state_has(given: HubGiven) -> None:
             judge_null(detail, "result", null=True, rule="HUB-GET-57")
         elif state == "done":
             judge_null(detail, "result", null=False, rule="HUB-GET-58")
-        else:
-            with about("HUB-GET-59"):
-                came = detail["result"]
-                good = came is None or isinstance(came, dict)
-                expect(good, "result, an object or null", json.dumps(came), "/data/result")
         judge_null(detail, "failure", null=state not in FAILED, rule="HUB-GET-61" if state in FAILED else "HUB-GET-60")
         if state in FAILED:
             with about("HUB-GET-62"):

@@ -49,13 +49,18 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One request of ours for the Runtime's health. ``status`` None: no answer came within ``seconds``."""
+    """One request of ours for the Runtime's health. ``status`` None: no answer came within ``seconds``.
+
+    ``instead`` tells what came in its place, where that is known: ``hung`` (it was taken, and the time ran out),
+    ``garbled`` (bytes that are no HTTP, or that end too early), ``closed`` (a connection without a byte, or none).
+    """
 
     at: float
     seconds: float
     status: int | None
     body: Any
     headers: Mapping[str, str] = field(default_factory=dict)
+    instead: str | None = None
 
     @property
     def ended(self) -> float:

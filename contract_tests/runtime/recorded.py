@@ -139,7 +139,8 @@ def _events(told: Iterable[Mapping[str, Any]], zero: float) -> tuple[list[Event]
     for event in sorted(told, key=lambda event: event["at"]):
         at = event["at"] / 1000 - zero
         if event["kind"] == "health":
-            probes.append(Probe(at, event["seconds"], event["status"], event["body"], event.get("headers", {})))
+            came = (event["seconds"], event["status"], event["body"], event.get("headers", {}), event.get("instead"))
+            probes.append(Probe(at, *came))
         else:
             events.append(Event(at, event["kind"], event))
     return events, probes

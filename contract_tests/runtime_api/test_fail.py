@@ -48,8 +48,9 @@ async def test_a_retryable_failure_brings_the_job_back(api: RuntimeApi, given: G
     await api.lock(job, by="runtime-a").succeeds()
     await api.heartbeat(job, by="runtime-a").succeeds()
     await api.fail(job, by="runtime-a").succeeds()
-    await given.is_offered_again(job)
-    await given.comes_back(job, by="runtime-b")
+    shows = ("RT-FAIL-07", "RT-SM-03")
+    await given.is_offered_again(job, shows=shows)
+    await given.comes_back(job, by="runtime-b", shows=shows)
 
 
 @requirement("RT-RETRY-01")

@@ -20,7 +20,7 @@ ROUNDS = 20
 SEED_EXAMPLE = b'{"runtimeInstanceId":"runtime-001"}'
 
 
-@requirement("RT-LOCK-01", "RT-LOCK-03", "RT-LOCK-04", "RT-LOCK-06", "RT-SM-04", "RT-SM-05")
+@requirement("RT-LOCK-01", "RT-LOCK-03", "RT-LOCK-04", "RT-LOCK-06")
 async def test_a_pending_job_can_be_locked(api: RuntimeApi, given: Given) -> None:
     """A pending job can be locked: 200 with its id and status `locked`."""
     job = await given.job()
@@ -61,14 +61,26 @@ async def test_a_lock_lasts_60_seconds(api: RuntimeApi, given: Given, clock: Clo
     expect(low <= until <= high, f"lockUntil within {low:.0f} to {high:.0f}", str(until), "/lockUntil")
 
 
-@requirement("RT-LOCK-08", "RT-LOCK-09", "RT-LOCK-11", "RT-DB-23", "RT-DB-24", "RT-DB-25")
+@requirement("RT-SM-04")
+async def test_a_locked_job_waits_no_more(api: RuntimeApi, given: Given) -> None:
+    """A poll lists the job until it is locked, and not any more then: neither to others nor to who has locked it."""
+    job = await given.listed_job(priority=given.first())
+    with about("RT-POLL-02", step="listing a pending job"):
+        expect(await given.offered(job), f"the pending job {job.id} in a poll", "it is not listed", "/jobs")
+    await given.locks(job, by="runtime-a")
+    for by in ("runtime-b", "runtime-a"):
+        listed = await given.offered(job, by=by)
+        expect(not listed, "a job that is locked is not pending", f"a poll of {by} lists it", "/jobs")
+
+
+@requirement("RT-LOCK-08", "RT-LOCK-09", "RT-LOCK-11", "RT-SM-05", "RT-DB-23", "RT-DB-24", "RT-DB-25")
 async def test_a_lock_sets_its_columns(api: RuntimeApi, given: Given) -> None:
     """`lockedBy` is the caller, `lockedAt` is now, `status` is locked, `lockUntil` as answered; not yet started."""
     job = await given.job()
     answer = await api.lock(job, by="runtime-a").succeeds()
     row = await given.inspect(job)
     wanted = {"status": "locked", "lockedBy": "runtime-a", "lockUntil": answer.integer("lockUntil")}
-    rules = {"status": ("RT-LOCK-11",), "lockedBy": ("RT-LOCK-08", "RT-DB-23"), "lockUntil": ("RT-DB-25",)}
+    rules = {"status": ("RT-LOCK-11", "RT-SM-05"), "lockedBy": ("RT-LOCK-08", "RT-DB-23"), "lockUntil": ("RT-DB-25",)}
     expect_fields(row, wanted, rules=rules)
     with about("RT-LOCK-09", "RT-DB-24"):
         at = row.get("lockedAt")

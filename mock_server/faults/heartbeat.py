@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from mock_server.app import Sender
+from mock_server.calls import Answer
 from mock_server.faults.edits import first_step, machine, part, set_step, several
 from mock_server.mutants import Mutant
 from mock_server.runtime_api import RuntimeApi
 
 if TYPE_CHECKING:
-    from mock_server.calls import Answer, Call
+    from mock_server.calls import Call, Exchange
     from mock_server.executor import Outcome
 
 
@@ -21,6 +23,15 @@ class HeartbeatWithBody(RuntimeApi):
         if call.operation_id == "heartbeatJob":
             answer.status, answer.body = 200, {"ok": True}
         return answer
+
+
+class BodyBehind204(Sender):
+    """Sends a body with a 204, which ends with its head."""
+
+    async def send(self, answer: Answer, exchange: Exchange, send: Any) -> None:
+        if answer.status == 204:
+            answer = Answer(204, {"ok": True}, answer.headers)
+        await super().send(answer, exchange, send)
 
 
 FAULTS = (
@@ -59,6 +70,12 @@ FAULTS = (
         "a heartbeat is answered 200 with a body",
         ("RT-HB-05", "RT-HB-06"),
         parts=part(runtime_api=HeartbeatWithBody),
+    ),
+    Mutant(
+        "heartbeat.body-behind-204",
+        "a heartbeat is answered 204, and a body comes behind it",
+        ("RT-HB-06", "RT-HB-05"),
+        parts=part(sender=BodyBehind204),
     ),
     Mutant(
         "heartbeat.not-told",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import TYPE_CHECKING, Any
 
 from mock_server.app import Sender
@@ -9,13 +11,13 @@ from mock_server.calls import Answer, Refusal
 from mock_server.faults.edits import error, part, put
 from mock_server.hub.api import HubApi
 from mock_server.hub.errors import REQUEST_ID, BearerJudge, HubErrors
-from mock_server.judgement import OperationJudge, judge_media_type
+from mock_server.judgement import OperationJudge, judge_media_type, read_body
 from mock_server.mutants import Mutant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mock_server.calls import Call, Exchange
+    from mock_server.calls import Call, Exchange, Violation
     from mock_server.store import Row
 
 
@@ -60,6 +62,21 @@ class StreamsOpen(BearerJudge):
             exchange.caller = "a"
         else:
             super().judge(path, headers, exchange)
+
+
+class ProjectsOpen(BearerJudge):
+    """Guards every endpoint but the list of projects, which is no secret."""
+
+    def judge(self, path: str, headers: Mapping[bytes, bytes], exchange: Exchange) -> None:
+        if path == f"{self.base_path}/projects":
+            exchange.caller = "a"
+        else:
+            super().judge(path, headers, exchange)
+
+
+def outside(document: dict[str, Any]) -> None:
+    """The overview is served outside the base path."""
+    document["paths"]["/overview"] = document["paths"].pop("/v1/overview")
 
 
 class PathFirst(BearerJudge):
@@ -168,6 +185,68 @@ class MediaTypeEverywhere(OperationJudge):
         return await super().judge(scope, receive, exchange, path)
 
 
+class DetailsByField(HubErrors):
+    """Tells what is wrong by the field's name."""
+
+    def answer(self, refusal: Refusal, exchange: Exchange) -> Answer:
+        answer = super().answer(refusal, exchange)
+        told = answer.body["error"]
+        if "details" in told:
+            told["details"] = {str(entry["field"]): entry["message"] for entry in told["details"]}
+        return answer
+
+
+class LenientJson(OperationJudge):
+    """Reads JSON as people write it: a comma too many, NaN, a byte that is no UTF-8."""
+
+    def _parsed(self, raw: bytes, violations: list[Violation]) -> Any:
+        text = re.sub(r",(\s*[\]}])", r"\1", raw.decode(errors="replace"))
+        try:
+            return json.loads(text, strict=False)
+        except (ValueError, RecursionError):
+            return super()._parsed(raw, violations)
+
+
+class Malformed500(OperationJudge):
+    """Reads the body where nobody expects that it can't be read."""
+
+    def _parsed(self, raw: bytes, violations: list[Violation]) -> Any:
+        try:
+            return super()._parsed(raw, violations)
+        except Refusal:
+            raise Refusal("internal_error", "The body can't be read.") from None
+
+
+class MediaTypeBeforeKey(OperationJudge):
+    """Judges the media type before the form of the `Idempotency-Key`."""
+
+    async def judge(self, scope: Any, receive: Any, exchange: Exchange, path: Mapping[str, str]) -> Call:
+        refusal = judge_media_type(exchange.headers.get(b"content-type"), b"x") if self.has_body else None
+        if refusal is not None:
+            raise refusal
+        return await super().judge(scope, receive, exchange, path)
+
+
+class SizeBeforeMediaType(OperationJudge):
+    """Judges how long a body is by its header, before its media type."""
+
+    async def judge(self, scope: Any, receive: Any, exchange: Exchange, path: Mapping[str, str]) -> Call:
+        if self.has_body and int(exchange.headers.get(b"content-length", b"0")) > self.limit:
+            raise Refusal("payload_too_large", "The body is too large.")
+        return await super().judge(scope, receive, exchange, path)
+
+
+class ReadsEveryBody(OperationJudge):
+    """Reads the body of what has none, and refuses what is no JSON."""
+
+    async def judge(self, scope: Any, receive: Any, exchange: Exchange, path: Mapping[str, str]) -> Call:
+        if not self.has_body:
+            raw, _ = await read_body(receive, self.limit)
+            if raw:
+                self._parsed(raw, [])
+        return await super().judge(scope, receive, exchange, path)
+
+
 class AnyMediaType(OperationJudge):
     """Takes a body of any media type for JSON."""
 
@@ -181,6 +260,19 @@ FAULTS = (
     Mutant("hub-access.no-token", "Who sends no token is let in", ("HUB-AUTH-50",), parts=part(gate=NoToken)),
     Mutant("hub-access.service-key", "The service key opens the hub", ("HUB-AUTH-52",), parts=part(gate=ServiceKey)),
     Mutant("hub-access.streams-open", "Streams ask for no key", ("HUB-SSE-02",), parts=part(gate=StreamsOpen)),
+    Mutant(
+        "hub-access.projects-open",
+        "The list of projects asks for no key",
+        ("HUB-AUTH-01",),
+        parts=part(gate=ProjectsOpen),
+    ),
+    Mutant("hub-access.overview-outside", "The overview is no path under /v1", ("HUB-AUTH-03",), edit=outside),
+    Mutant(
+        "hub-access.everywhere",
+        "The key is asked for on every path",
+        ("HUB-AUTH-53",),
+        edit=put("x-base-path", value=""),
+    ),
     Mutant(
         "hub-access.path-first", "An unknown path is 404 without a key", ("HUB-AUTH-51",), parts=part(gate=PathFirst)
     ),
@@ -246,6 +338,39 @@ FAULTS = (
         "Cancel and retry judge the media type of a body that they ignore",
         ("HUB-ERR-60", "HUB-ERR-61"),
         parts=part(judge=MediaTypeEverywhere),
+    ),
+    Mutant(
+        "hub-errors.reads-every-body",
+        "A cancel or retry with a body that is no JSON is refused",
+        ("HUB-ERR-61",),
+        parts=part(judge=ReadsEveryBody),
+    ),
+    Mutant(
+        "hub-errors.details-by-field",
+        "`details` are an object, a sentence for each field",
+        ("HUB-ERR-51", "HUB-SUB-54"),
+        parts=part(errors=DetailsByField),
+    ),
+    Mutant(
+        "hub-errors.lenient-json",
+        "A body with a comma too many, with NaN or with bytes that are no UTF-8 is read",
+        ("HUB-ERR-64",),
+        parts=part(judge=LenientJson),
+    ),
+    Mutant(
+        "hub-errors.malformed-500", "A body that is no JSON is 500", ("HUB-ERR-64",), parts=part(judge=Malformed500)
+    ),
+    Mutant(
+        "hub-errors.media-type-before-key",
+        "The media type is judged before the form of the Idempotency-Key",
+        ("HUB-ERR-65",),
+        parts=part(judge=MediaTypeBeforeKey),
+    ),
+    Mutant(
+        "hub-errors.size-before-media-type",
+        "A body's size is judged before its media type",
+        ("HUB-ERR-65",),
+        parts=part(judge=SizeBeforeMediaType),
     ),
     Mutant(
         "hub-errors.small-bodies",

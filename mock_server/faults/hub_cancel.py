@@ -180,6 +180,20 @@ FAULTS = (
         ),
     ),
     Mutant(
+        "hub-cancel.retried",
+        "a cancelled job is retried after 30 s, as one that failed",
+        ("HUB-FAIL-09", "HUB-CANCEL-51"),
+        edit=several(
+            machine("timers", "retry-due", "from", value=["failed", "cancelled"]),
+            machine(
+                "timers",
+                "retry-due",
+                "at",
+                value="job.status == 'cancelled' ? job.finishedAt + 30000 : job.nextRetryAt",
+            ),
+        ),
+    ),
+    Mutant(
         "hub-cancel.revived-quietly",
         "a cancelled job is revived after a while, though no retry was told",
         ("HUB-CANCEL-51", "HUB-FAIL-09"),

@@ -50,6 +50,15 @@ class OldestFirst(HubApi):
         return (row for row in rows if before is None or row["queuedAt"] > before)
 
 
+class PagesById(HubApi):
+    """Fetches the right jobs, and tells each page in the order of their ids."""
+
+    async def list_jobs(self, call: Call) -> Answer:
+        answer = await super().list_jobs(call)
+        answer.body["data"]["items"].sort(key=lambda item: item["id"])
+        return answer
+
+
 class OneInstant(Shapes):
     """Tells apart instants of a tenth of a second at most: the jobs of a request have one."""
 
@@ -317,6 +326,7 @@ FAULTS = (
     listing("limit-capped", "a larger limit is made 200", ["HUB-LIST-50"], LimitCapped, limit(maximum=10**12)),
     Mutant("hub-list.limit-0", "a limit of 0 is accepted", ("HUB-LIST-51",), edit=limit(minimum=0)),
     listing("oldest-first", "the oldest job comes first", ["HUB-LIST-10", "HUB-LIST-58"], OldestFirst),
+    listing("by-id", "the jobs of a page come by their ids", ["HUB-LIST-58", "HUB-LIST-10"], PagesById),
     Mutant(
         "hub-list.one-instant",
         "all jobs of a request have the same queuedAt, and pages lose some",

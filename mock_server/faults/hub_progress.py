@@ -113,6 +113,17 @@ FAULTS = (
         ),
     ),
     fault(
+        "idle-at-first",
+        "a last activity that was never reported is `idle`",
+        "HUB-GET-67",
+        shapes=shown(
+            lambda it, *_: {
+                "progress": it["progress"]
+                and {**it["progress"], "lastActivity": it["progress"]["lastActivity"] or "idle"}
+            }
+        ),
+    ),
+    fault(
         "progress-left-out", "progress that is null is left out", "HUB-GET-70", "HUB-GET-68", shapes=without("progress")
     ),
 )

@@ -78,6 +78,14 @@ class FirstStateAlone(Streams):
             await super().tell(row, event, detail)
 
 
+class FurtherStartsUntold(Streams):
+    """That a further attempt begins is not told."""
+
+    async def tell(self, row: Row, event: str, detail: dict[str, Any]) -> None:
+        if event != STATE or row["status"] != "running" or row["attempt"] == 1:
+            await super().tell(row, event, detail)
+
+
 class TokenStream(Streams):
     """Every report of tokens is a stream of them."""
 
@@ -250,6 +258,12 @@ FAULTS = (
             "HUB-SSE-10",
         ),
         parts=part(streams=Twice),
+    ),
+    Mutant(
+        "hub-stream.further-starts-untold",
+        "the begin of a second attempt is not told",
+        ("HUB-SSE-54",),
+        parts=part(streams=FurtherStartsUntold),
     ),
     Mutant(
         "hub-stream.no-states",

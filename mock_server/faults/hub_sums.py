@@ -228,7 +228,13 @@ FAULTS = (
         summaries=told(lambda it, _: {"total": it["counts"]["queued"] + it["counts"]["running"]}),
     ),
     fault(
-        "cancelled-uncounted", "cancelled jobs are not counted", "HUB-BATCH-07", "HUB-BATCH-08", summaries=CountsShort
+        "cancelled-uncounted", "cancelled jobs are not counted", "HUB-BATCH-08", "HUB-BATCH-07", summaries=CountsShort
+    ),
+    fault(
+        "no-cancelled",
+        "counts leave cancelled jobs out",
+        "HUB-BATCH-07",
+        summaries=told(lambda it, _: {"counts": {k: n for k, n in it["counts"].items() if k != "cancelled"}}),
     ),
     fault("waiting-queued", "a job waiting for its retry counts as queued", "HUB-BATCH-54", summaries=WaitingIsQueued),
     fault("progress-done", "progress is the share of done jobs", "HUB-BATCH-09", summaries=DoneAlone),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -112,6 +115,18 @@ class Body(Webhooks):
         return {"type": event, "timestamp": iso(now), "data": data}
 
 
+class SignsAnyway(Webhooks):
+    """Signs with an empty secret where there is none."""
+
+    def headers(self, row: Row, now: int) -> dict[str, str]:
+        headers = super().headers(row, now)
+        if "webhook-signature" not in headers:
+            signed = f"{row['id']}.{now // 1000}.{row['body']}".encode()
+            digest = hmac.new(b"", signed, hashlib.sha256).digest()
+            headers["webhook-signature"] = f"v1,{base64.b64encode(digest).decode()}"
+        return headers
+
+
 class Bare(Body):
     """Sends the detail alone, the type in it."""
 
@@ -220,6 +235,12 @@ FAULTS = [
         "What a node reports of a cancelled job is told (SF-97)",
         ("HUB-WH-50", "HUB-WH-52"),
         parts=part(nodes=LateReport),
+    ),
+    Mutant(
+        "hub-webhook-signs-anyway",
+        "Without a secret webhooks are signed with an empty one",
+        ("HUB-WH-64",),
+        parts=part(webhooks=SignsAnyway),
     ),
     Mutant(
         "hub-webhook-bare", "The body is the detail without the envelope", ("HUB-WH-53",), parts=part(webhooks=Bare)

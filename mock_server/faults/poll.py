@@ -63,6 +63,23 @@ class PollEmptyIsNull(RuntimeApi):
         return answer
 
 
+class PollOwnLocks(RuntimeApi):
+    """Lists what its caller has locked."""
+
+    async def listed(self, call: Call, query: QueueQuery) -> list[Row]:
+        return [row for row in await super().listed(call, query) if row["lockedBy"] in (None, call.caller)]
+
+
+class PollNamesLearning(RuntimeApi):
+    """Shows one job type by another name."""
+
+    def entry(self, row: Row) -> dict[str, Any]:
+        shown = {**super().entry(row)}
+        if row["jobType"] == "learning_state_analysis":
+            shown["jobType"] = "learning_analysis"
+        return shown
+
+
 class PollCreates(RuntimeApi):
     """Answers a POST with 201, as frameworks do by themselves."""
 
@@ -209,6 +226,13 @@ FAULTS = (
         edit=poll_list(**{"from": ["pending", "locked"]}),
     ),
     Mutant(
+        "poll.lists-locked-to-their-holder",
+        "a poll lists the jobs that its caller has locked, as if they waited still",
+        ("RT-SM-04", "RT-SCHED-01"),
+        edit=poll_list(**{"from": ["pending", "locked"]}),
+        parts=part(runtime_api=PollOwnLocks),
+    ),
+    Mutant(
         "poll.lists-cancelled",
         "a poll lists cancelled jobs, too",
         ("RT-SCHED-08", "RT-CANCEL-02"),
@@ -318,6 +342,12 @@ FAULTS = (
         "jobs of one millisecond and priority come in no order",
         ("RT-SCHED-50",),
         parts=part(runtime_api=PollTies),
+    ),
+    Mutant(
+        "poll.names-learning",
+        "jobs of type learning_state_analysis are listed as learning_analysis",
+        ("RT-DB-01", "RT-DB-06", "RT-POLL-10"),
+        parts=part(runtime_api=PollNamesLearning),
     ),
     Mutant(
         "poll.forgets-a-type",

@@ -104,6 +104,12 @@ FAULTS = (
         parts=part(engine=shown(_status("pending", "locked"))),
     ),
     Mutant(
+        "state.shown-running",
+        "a lock makes the job running in its row, without a heartbeat",
+        ("RT-SM-05", "RT-LOCK-11"),
+        parts=part(engine=shown(_status("running", "locked"))),
+    ),
+    Mutant(
         "state.shown-expired",
         "a job whose lock lapsed stays `expired`, though polls list it",
         ("RT-SM-50",),

@@ -52,6 +52,12 @@ class HubBuild:
     parts: HubParts
 
     @functools.cached_property
+    def base_path(self) -> str:
+        """Where its operations live."""
+        path: str = self.contract.document["x-base-path"]
+        return path
+
+    @functools.cached_property
     def constants(self) -> dict[str, Any]:
         """The machine's numbers, durations in milliseconds."""
         return {name: constant.value for name, constant in self.executor.machine.constants.items()}
@@ -127,7 +133,7 @@ class Hub:
         self.webhooks.stop()
         self.agenda.clear()
         await self.store.clear()
-        await self._rebuild()
+        await self.rebuild()
 
     def close(self) -> None:
         """The world goes away: no stream, delivery or timer outlives it."""
@@ -146,10 +152,10 @@ class Hub:
         self.webhooks.stop()
         self.agenda.clear()
         await self.store.restore(saved)
-        await self._rebuild()
+        await self.rebuild()
         await self.settle()
 
-    async def _rebuild(self) -> None:
+    async def rebuild(self) -> None:
         """Everything that is derived from rows, made anew."""
         await self.open_jobs.rebuild()
         await self.scheduler.rebuild()

@@ -118,6 +118,16 @@ def test_the_time_limit_leaves_it_inconclusive():
     assert "time limit of 3 s" in done.stdout
 
 
+@pytest.mark.parametrize("system", ["runtime-api", "agent-hub"])
+def test_the_time_limit_is_for_the_first_contact_too(system, tmp_path):
+    report = tmp_path / "report.json"
+    with FakeBuild(never) as build:
+        done = contract("check", system, "--base-url", build.url, "--time-limit", "1", "--report", f"json={report}")
+    assert 1 <= json.loads(report.read_text("utf-8"))["durationSeconds"] < 10  # an answer may take 15
+    assert (done.returncode, last_line(done)) == (3, "inconclusive")
+    assert "the time limit of 1 s came before" in " ".join(done.stdout.split())
+
+
 def test_provider_states_that_can_not_be_used_are_inconclusive():
     with FakeBuild(html) as build:
         done = contract(

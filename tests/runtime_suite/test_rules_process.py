@@ -41,6 +41,39 @@ def test_health_is_optional(no: dict[str, Any]) -> None:
     assert {tape.status(rule) for rule in ALL} == {"untested"}
 
 
+HUNG: dict[str, Any] = {"status": None, "body": None, "seconds": 2.0, "instead": "hung"}
+
+
+def test_health_that_is_taken_and_never_answered_is_told() -> None:
+    twice = Tape().event("health", 1.0, **HUNG).event("health", 5.0, **HUNG).poll(at=9)
+    assert twice.failing() == {"RT-HEALTH-03"}
+    assert "2 requests were taken" in twice.said("RT-HEALTH-03").broken[0].actual
+    at_work = run().event("health", 1.0, **HUNG).event("health", 5.0, **HUNG).poll(at=20)
+    assert at_work.failing("health") == {"RT-HEALTH-03", "RT-HEALTH-54"}
+
+
+@pytest.mark.parametrize(
+    "tape",
+    [
+        Tape().event("health", 1.0, **HUNG),
+        Tape().event("health", 1.0, **HUNG).event("health", 5.0, **HUNG).event("health", 9.0, **HUNG | {"status": 404}),
+        Tape().event("signal", signal="TERM", at=0.5).event("health", 1.0, **HUNG).event("health", 5.0, **HUNG),
+        Tape()
+        .event("health", 1.0, **HUNG | {"instead": "closed"})
+        .event("health", 5.0, **HUNG | {"instead": "closed"}),
+    ],
+)
+def test_health_that_may_be_there_or_not_is_not_told(tape: Tape) -> None:
+    assert tape.poll(at=12).status("RT-HEALTH-03") == "untested"
+
+
+def test_health_that_is_no_http_is_told() -> None:
+    garbled = HUNG | {"instead": "garbled", "seconds": 0.01}
+    assert Tape().event("health", 1.0, **garbled).failing() == {"RT-HEALTH-03"}
+    ends = Tape().event("health", 1.0, **garbled).event("exited", 1.005, status=0)
+    assert ends.status("RT-HEALTH-03") == "untested"
+
+
 def test_health_that_is_asked_of_the_api_is_told() -> None:
     tape = Tape().call("GET", f"{BASE}/health", status=404)
     assert tape.failing() == {"RT-HEALTH-02"}

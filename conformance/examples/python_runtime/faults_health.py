@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from conformance.examples.python_runtime import health, worker
@@ -23,6 +24,10 @@ class _Told(health.Health):
     def body(self) -> dict[str, Any]:
         """As usual, and changed."""
         return self.changed(super().body())
+
+
+def _iso(instant: int) -> str:
+    return datetime.fromtimestamp(instant / 1000, UTC).isoformat()
 
 
 class HealthCountsNothing(Fault):
@@ -71,7 +76,7 @@ class HealthKnowsAJob(Fault):
 class HealthForgetsJobs(Fault):
     """Health tells of no last job, ever."""
 
-    name, rules = "health-forgets-jobs", ("RT-HEALTH-52", "RT-HEALTH-08")
+    name, rules = "health-forgets-jobs", ("RT-HEALTH-52",)
     needs = "health asked after a job"
 
     class Health(_Told):
@@ -96,6 +101,36 @@ class HealthIsSilent(Fault):
             if self.runtime.worker.holds:
                 await asyncio.Event().wait()
             return await super().answer(method, path, head)
+
+
+class HealthHangs(Fault):
+    """Health takes every request, and answers none."""
+
+    name, rules = "health-hangs", ("RT-HEALTH-03", "RT-HEALTH-54")
+    needs = "health asked twice"
+
+    class Health(health.Health):
+        """Waits for something."""
+
+        async def answer(self, method: str, path: str, head: bytes) -> tuple[int, dict[str, Any]]:
+            """Never."""
+            return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]
+
+
+class HealthIsNoHttp(Fault):
+    """Health answers with a word, without HTTP."""
+
+    name, rules = "health-is-no-http", ("RT-HEALTH-03",)
+    needs = "health asked"
+
+    class Health(health.Health):
+        """For a probe of TCP."""
+
+        async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            """Says that it is there."""
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"imok\n")
+            writer.close()
 
 
 class HealthBusyIsIll(Fault):
@@ -130,7 +165,7 @@ class HealthWithoutVersion(Fault):
 class HealthInSeconds(Fault):
     """Health tells instants in seconds."""
 
-    name, rules = "health-in-seconds", ("RT-HEALTH-07", "RT-TIME-05", "RT-HEALTH-08")
+    name, rules = "health-in-seconds", ("RT-TIME-05",)
     rows = ("CF-26",)
     needs = "health asked"
 
@@ -141,6 +176,35 @@ class HealthInSeconds(Fault):
             """By a thousand too little."""
             last = body["lastJobAt"]
             return {**body, "startedAt": body["startedAt"] // 1000, "lastJobAt": last and last // 1000}
+
+
+class HealthWritesDates(Fault):
+    """Health tells the last job by date and time, as a text."""
+
+    name, rules = "health-writes-dates", ("RT-HEALTH-08", "RT-HEALTH-52")
+    needs = "health asked after a job"
+
+    class Health(_Told):
+        """Writes for people."""
+
+        def changed(self, body: dict[str, Any]) -> dict[str, Any]:
+            """As ISO 8601."""
+            last = body["lastJobAt"]
+            return {**body, "lastJobAt": last and _iso(last)}
+
+
+class HealthDatesItsStart(Fault):
+    """Health tells by date and time, as a text, when the process started."""
+
+    name, rules = "health-dates-its-start", ("RT-HEALTH-07",)
+    needs = "health asked"
+
+    class Health(_Told):
+        """Writes for people."""
+
+        def changed(self, body: dict[str, Any]) -> dict[str, Any]:
+            """As ISO 8601."""
+            return {**body, "startedAt": _iso(body["startedAt"])}
 
 
 class HealthOfAnother(Fault):
@@ -175,7 +239,7 @@ class HealthCountsInText(Fault):
 class HealthWantsKey(Fault):
     """Health asks for the service token."""
 
-    name, rules = "health-wants-key", ("RT-HEALTH-10", "RT-HEALTH-03")
+    name, rules = "health-wants-key", ("RT-HEALTH-10",)
     needs = "health asked without a key"
 
     class Health(health.Health):

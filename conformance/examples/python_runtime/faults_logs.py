@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from conformance.examples.python_runtime.run import Result
 
 
+_LATE = 12.2
+
+
 class NoLogForFailures(Fault):
     """Model calls that failed have no log."""
 
@@ -98,7 +101,7 @@ class OneTrace(Fault):
 class LogsHeldBack(Fault):
     """Logs are collected until there are a hundred."""
 
-    name, rules = "logs-held-back", ("RT-LOG-72", "RT-LOG-71", "RT-LOG-09")
+    name, rules = "logs-held-back", ("RT-LOG-71", "RT-LOG-09")
     rows = ("CF-52",)
     needs = "a model call, and ten seconds"
 
@@ -113,6 +116,22 @@ class LogsHeldBack(Fault):
             if len(self.held) == 100:
                 self.send(self.held)
                 self.held = []
+
+
+class LogsLate(Fault):
+    """Logs are sent twelve seconds after their calls."""
+
+    name, rules = "logs-late", ("RT-LOG-72",)
+    rows = ("CF-52",)
+    needs = "a model call, and twelve seconds"
+
+    class Logs(logs.Logs):
+        """Takes its time."""
+
+        async def deliver(self, entries: list[Entry]) -> None:
+            """Later."""
+            await asyncio.sleep(_LATE)
+            await super().deliver(entries)
 
 
 class LogFailureFailsJob(Fault):

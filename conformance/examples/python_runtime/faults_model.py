@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from conformance.examples.python_runtime.config import Config
     from conformance.examples.python_runtime.failures import Failure
     from conformance.examples.python_runtime.inputs import Credential
+    from conformance.examples.python_runtime.jobs import Hold
     from conformance.examples.python_runtime.model import Completion, Messages
     from conformance.examples.python_runtime.outputs import Output
 
@@ -190,7 +191,7 @@ class SnapshotRetryable(Fault):
 class ProseAsResult(Fault):
     """Whatever the model writes is a result; what is no object is put into one."""
 
-    name, rules = "prose-as-result", ("RT-RETRY-65", "RT-RES-02")
+    name, rules = "prose-as-result", ("RT-RETRY-65",)
     needs = "the model writes prose, cut-off JSON, nothing, or a list"
 
     class Outputs(outputs.Outputs):
@@ -207,7 +208,7 @@ class ProseAsResult(Fault):
 class NoCompletionAsResult(Fault):
     """A success of the model that is no completion is taken for an empty output."""
 
-    name, rules = "no-completion-as-result", ("RT-RETRY-63", "RT-RES-02")
+    name, rules = "no-completion-as-result", ("RT-RETRY-63",)
     needs = "the model answers 200 with something else"
 
     class Model(model.Model):
@@ -217,6 +218,23 @@ class NoCompletionAsResult(Fault):
             """Empty."""
             try:
                 return super().completion(content)
+            except JobFailed:
+                return model.Completion("{}")
+
+
+class NoModelNoMatter(Fault):
+    """Where the model refuses or can't be reached an empty output is the job's result."""
+
+    name, rules = "no-model-no-matter", ("RT-RES-02", "RT-RETRY-60")
+    needs = "the model refuses"
+
+    class Model(model.Model):
+        """Makes up for the model."""
+
+        async def call(self, hold: Hold, credential: Credential, messages: Messages, number: int) -> Completion:
+            """Empty."""
+            try:
+                return await super().call(hold, credential, messages, number)
             except JobFailed:
                 return model.Completion("{}")
 

@@ -1,6 +1,7 @@
 """The health operation that a Runtime may serve: what it answers, and whether that is true.
 
-Where nobody serves it (it is optional) nothing is judged. It is asked at 127.0.0.1: who answers, serves it there.
+Where nobody serves it (it is optional) nothing is judged; who takes requests at its port and answers none serves it
+ill. It is asked at 127.0.0.1: who answers, serves it there.
 """
 
 from __future__ import annotations
@@ -78,14 +79,32 @@ def served_by_the_runtime(history: History) -> Iterator[Finding]:
 
 @monitor("RT-HEALTH-03")
 def success(history: History) -> Iterator[Finding]:
-    """Health is answered with 200."""
+    """Health is answered with 200: by HTTP, and where somebody listens at its port, at all."""
+    hung = _never_answered(history)
+    if hung:
+        wanted = "200 from health, or nobody who listens there (it is optional)"
+        yield broken(hung[0].at, wanted, f"{len(hung)} requests were taken, and none was answered, whatever it was")
     for probe in history.probes:
         if probe.status == 200:
             yield kept(probe.at)
+        elif probe.instead == "garbled" and _alive(history, probe) and history.term_before(probe.ended) is None:
+            yield broken(probe.at, "200 from health", "bytes that are no answer in HTTP, or that end too early")
         elif probe.status is None or probe.status in (401, 403, 404, 405) or history.term_before(probe.at) is not None:
             continue
         else:
             yield broken(probe.at, "200 from health", f"{probe.status}")
+
+
+def _never_answered(history: History) -> list[Probe]:
+    """Probes that somebody took and left without any answer, where not one was answered, and it was so twice."""
+    if any(probe.status is not None for probe in history.probes):
+        return []
+    hung = [
+        probe
+        for probe in history.probes
+        if probe.instead == "hung" and _alive(history, probe) and history.term_before(probe.ended) is None
+    ]
+    return hung if len(hung) > 1 else []
 
 
 @monitor("RT-HEALTH-04")
@@ -282,7 +301,7 @@ def _perhaps(history: History, hold: Hold, probe: Probe) -> bool:
 @monitor("RT-HEALTH-54")
 def while_jobs_run(history: History) -> Iterator[Finding]:
     """Health answers while jobs run."""
-    served = any(True for _ in _answers(history))
+    served = any(True for _ in _answers(history)) or bool(_never_answered(history))
     waited = _waited(history)
     if waited:
         actual = f"it came {span(waited[0].seconds)} later, when no job ran any more; so did {len(waited) - 1} more"

@@ -66,7 +66,7 @@ _REFUSALS = {f"job-{number}": refusal(number) for number in (400, 401, 402, 403,
 
 @scenario(
     world=lambda timing: _one_each(timing, _REFUSALS),
-    rules=("RT-RETRY-14", "RT-RETRY-60", "RT-RETRY-62", "RT-FAIL-70", *_LOGS),
+    rules=("RT-RETRY-14", "RT-RETRY-60", "RT-RETRY-62", "RT-RES-02", "RT-FAIL-70", *_LOGS),
 )
 async def refusals(stage: Stage) -> None:
     """The model refuses six jobs for good: 400, 401, 402, 403, 404, 422."""
