@@ -107,7 +107,7 @@ class FirstPage(Engine):
 
 
 class KnowsByHash(Engine):
-    """Knows results by job and hash alone, and those that it refused, too: another attempt with the same is swallowed."""
+    """Knows results by job and hash alone, those that it refused, too: another attempt with the same is swallowed."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -174,7 +174,7 @@ FAULTS = (
     ),
     Mutant(
         "lapse.first-page",
-        "the sweeper looks at the first 200 locked jobs: behind 200 that work on, a silent one is never given up (SF-20)",
+        "the sweeper looks at 200 locked jobs: behind so many that work on, a silent one is never given up (SF-20)",
         ("RT-SCHED-10", "RT-TIME-04", "RT-TIME-01"),
         parts=part(engine=FirstPage),
     ),
