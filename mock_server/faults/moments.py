@@ -9,6 +9,8 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from mock_server.app import disconnected
+from mock_server.calls import Answer, Disconnected
 from mock_server.engine import Engine
 from mock_server.faults.edits import add_step, machine, part, poll_list, set_step
 from mock_server.mutants import Mutant
@@ -29,6 +31,16 @@ PAGE = 200
 """Jobs that a sweeper looks at."""
 AGAIN = 1000
 """Milliseconds until it looks again."""
+
+
+async def left(call: Call, seconds: float = 0.02) -> bool:
+    """Whether the client goes away within so many real seconds, without waiting for its answer."""
+    try:
+        async with asyncio.timeout(seconds):
+            await disconnected(call.exchange.receive)
+    except TimeoutError:
+        return False
+    return True
 
 
 class LoserBreaks(Engine):
@@ -121,9 +133,29 @@ class KnowsByHash(Engine):
                 outcome.answer = 200
                 return outcome
         outcome = await super().operate(operation_id, caller=caller, path=path, body=body)
-        if operation_id == "submitResult":
+        if operation_id == "submitResult" and outcome.answer == "LOCK_NOT_HELD":
             self._known.add((path["jobId"], body["outputHash"]))
         return outcome
+
+
+class FollowUpLost(RuntimeApi):
+    """Stops where its client goes away: the result is stored, what follows from it is not, and never made up for."""
+
+    async def operate(self, call: Call) -> Answer:
+        if call.operation_id != "submitResult":
+            return await super().operate(call)
+        engine, id_, body = call.world.engine, call.path["jobId"], call.body
+        row = await engine.job(id_)
+        gone = row is not None and row["lockedBy"] == call.caller and await left(call)
+        known = await engine.store.get("Result", id_)
+        if known is not None and known["outputHash"] == body["outputHash"]:
+            shown = {"jobId": id_, "status": "succeeded", "resultIdempotencyKey": known["resultIdempotencyKey"]}
+            return Answer(200, shown)
+        if gone:
+            key = f"{id_}:{body['attemptNo']}:{body['outputHash']}"
+            await engine.insert("Result", {**body, "jobId": id_, "resultIdempotencyKey": key})
+            raise Disconnected
+        return await super().operate(call)
 
 
 class RetriesForAll(RuntimeApi):
@@ -203,6 +235,12 @@ FAULTS = (
                 "requirements": ["RT-RES-13"],
             },
         ),
+    ),
+    Mutant(
+        "result.follow-up-lost",
+        "of a result whose client went away the row is stored, the job stays as it was, and a repeat is 200 (SF-43)",
+        ("RT-RES-14", "RT-SM-12"),
+        parts=part(runtime_api=FollowUpLost),
     ),
     Mutant(
         "poll.priority-reversed",
