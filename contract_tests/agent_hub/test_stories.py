@@ -155,7 +155,7 @@ async def test_the_batch_that_ended_twice(given: HubGiven, clock: Clock) -> None
     """Lost with their node and done again, the last two end together: one `batch.completed`, and sums at every look."""
     clock.needs_advance()
     hook, batch, lost = given.hook(), given.unique("batch"), given.timing.node_lost
-    last: list[list[dict[str, Any]]] = [[ends(2 * lost), ends(after)] for after in (4, 3.999)]
+    last: list[list[dict[str, Any]]] = [[ends(2 * lost), ends(4)] for _ in range(2)]
     async with Started(given) as start:
         jobs = await side_by_side(given, ends(1), *last, batch=batch, callbackUrl=hook.url)
     await start.reach(2)

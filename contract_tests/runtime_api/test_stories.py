@@ -28,7 +28,8 @@ HEALTHY = 5
 """Jobs that others do during each of them."""
 LAST = (100, 50, 1, 0)
 """Milliseconds before the end of a lock at which a result comes: in time is in time."""
-PHOTOS = 4
+PHOTOS = (0, 1, 2, 4, 8, None)
+"""Milliseconds by which a result is sent after its user began to switch AI off; None: after that was done."""
 SECOND = 1000
 """Milliseconds by which an instant that is told in whole seconds may be off."""
 
@@ -119,18 +120,22 @@ async def test_the_poison_pill(api: RuntimeApi, given: Given, clock: Clock, beat
 async def test_the_photo_finish_of_revocation_and_result(api: RuntimeApi, given: Given, clock: Clock) -> None:
     """Attempt 2 ends as its user switches AI off: stored, or refused and cancelled; and so it stays."""
     clock.needs_advance()
-    jobs = [await second_attempt(given, by=B, timeoutSeconds=600) for _ in range(PHOTOS)]
+    jobs = [await second_attempt(given, by=B, timeoutSeconds=600) for _ in PHOTOS]
 
-    async def finish(job: JobRef) -> Answer:
+    async def finish(job: JobRef, after: float) -> Answer:
+        await asyncio.sleep(after / 1000)
         return await api.result(job, by=B, attempt=1).answers()
 
     rows = []
-    for place, job in enumerate(jobs):
-        revocation = given.revoke_ai_consent(job.user_id)
-        if place % 2:
-            _, answer = await asyncio.gather(revocation, finish(job))
+    for job, after in zip(jobs, PHOTOS, strict=True):
+        switched = given.revoke_ai_consent(job.user_id)
+        if after is None:
+            await switched
+            answer = await finish(job, 0)
+            with about("RT-CANCEL-56"):
+                expect(answer.status == 409, "409 JOB_CANCELLED", describe(answer.response))
         else:
-            answer, _ = await asyncio.gather(finish(job), revocation)
+            answer, _ = await asyncio.gather(finish(job, after), switched)
         with about("RT-CANCEL-50"):
             stored = answer.status == 201
             if not stored:
