@@ -6,6 +6,7 @@ They are of the kinds that public reports of job queues tell of (``public.yaml``
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -168,6 +169,24 @@ class RetriesForAll(RuntimeApi):
         return asked[: query.limit]
 
 
+class Replica(RuntimeApi):
+    """Polls a copy of the table that is behind: what was read is read again for a moment."""
+
+    behind = 0.05
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._read: dict[tuple[str, QueueQuery], tuple[float, list[Row]]] = {}
+
+    async def listed(self, call: Call, query: QueueQuery) -> list[Row]:
+        place, now = (call.world.path, query), time.monotonic()
+        at, rows = self._read.get(place, (0.0, []))
+        if now - at > self.behind:
+            rows = await super().listed(call, query)
+            self._read[place] = (now, rows)
+        return rows
+
+
 FAULTS = (
     Mutant(
         "lock.loser-500",
@@ -253,6 +272,12 @@ FAULTS = (
         "a job that came back is listed whatever types were asked for (SF-49)",
         ("RT-POLL-12",),
         parts=part(runtime_api=RetriesForAll),
+    ),
+    Mutant(
+        "poll.replica",
+        "a poll sees the jobs as another one saw them up to 50 ms ago (SF-53)",
+        ("RT-SCHED-01", "RT-POLL-08", "RT-SCHED-08"),
+        parts=part(runtime_api=Replica),
     ),
     Mutant(
         "create.key-of-all-users",
