@@ -156,9 +156,9 @@ FAULTS = (
     ),
     Mutant(
         "hub-retry.no-first",
-        "the first backoff is nothing (SF-31)",
+        "the first backoff is one second, whatever the base delay (SF-31)",
         ("HUB-RETRY-02", "HUB-RETRY-51"),
-        edit=machine("constants", "backoff", value={"seconds": [0, 120, 600]}),
+        edit=machine("constants", "backoff", value={"seconds": [1, 120, 600]}),
     ),
     Mutant(
         "hub-retry.never",
