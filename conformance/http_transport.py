@@ -108,6 +108,17 @@ class HttpTransport:
             raise
         return HttpStream(incoming, Response(status, headers, b"", sent, sent), self._ended(request, exchange))
 
+    async def abandon(self, request: Request, *, unsent: int = 0) -> None:
+        """Send one request, less its last ``unsent`` bytes, and close the connection without reading an answer."""
+        _, writer = await self._connect(request)
+        payload = self._bytes(request)
+        with contextlib.suppress(OSError):  # that the build hangs up first is no matter: nobody reads what it says
+            writer.write(payload[: len(payload) - unsent])
+            await writer.drain()
+            writer.close()
+            await writer.wait_closed()
+        self._record(request, None)
+
     def mark(self, begins: bool) -> None:
         """What is sent from here on repeats the failure on its own: the commands of the check are those alone."""
         recorder = RECORDER.get(None)

@@ -190,6 +190,10 @@ class RuntimeApi:
         """Send calls at the same moment, on connections that are open before."""
         return [Answer(response) for response in await self.transport.send_together([call.request for call in calls])]
 
+    async def abandoned(self, call: Call) -> None:
+        """Send a call and close its connection without reading an answer."""
+        await self.transport.abandon(call.request)
+
     def _of_job(self, method: str, job: JobRef | str, what: str, by: str, body: dict[str, Any]) -> Call:
         return self.raw(method, _path(job, what), body=without_unset(body), by=by)
 

@@ -85,6 +85,12 @@ class Transport(Protocol):
     async def send_together(self, requests: Sequence[Request]) -> list[Response]:
         """Open a connection for each request, then release all at once; answers in the order of the requests."""
 
+    async def abandon(self, request: Request, *, unsent: int = 0) -> None:
+        """Send one request and close the connection at once, as a client does that dies; its answer is not read.
+
+        ``unsent``: so many of the last bytes are never sent.
+        """
+
     def listen(self, heard: Callable[[Request, Response, str], None]) -> None:
         """Tell each answer from here on, with the id of the check that asked."""
 

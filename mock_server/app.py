@@ -216,6 +216,7 @@ class CompiledOperation:
         exchange.operation_id = self.judge.operation_id
         try:
             call = await self.judge.judge(scope, receive, exchange, extensions[PATH_PARAMETERS])
+            exchange.receive = receive
             answer = await self.handler(call)
         except Refusal as refusal:
             if self.check is not None:
@@ -223,7 +224,6 @@ class CompiledOperation:
             raise
         if self.check is not None:
             self.check.answer(answer)
-        exchange.receive = receive
         await self.sender.send(answer, exchange, send)
 
 

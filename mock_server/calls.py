@@ -144,4 +144,4 @@ class Exchange:
     request_id: str | None = None
     """The id of the request in answers of APIs that have one."""
     receive: Any = None
-    """Tells, as ASGI has it, that the client of a stream goes away; set once the request was judged."""
+    """Tells, as ASGI has it, that the client goes away; set once the request was judged."""

@@ -264,6 +264,10 @@ class HubApi:
         responses = await self.transport.send_together([call.request for call in calls])
         return [call.dialect.answer(response) for call, response in zip(calls, responses, strict=True)]
 
+    async def abandoned(self, call: Call, *, unsent: int = 0) -> None:
+        """Send a call, less so many of its last bytes, and close its connection without reading an answer."""
+        await self.transport.abandon(call.request, unsent=unsent)
+
     def _request(
         self, method: str, path: str, content: bytes | None, body: Any, token: Any, headers: Mapping[str, Any] | None
     ) -> Request:

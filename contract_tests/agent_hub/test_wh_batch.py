@@ -21,12 +21,11 @@ from contract_tests.agent_hub.webhooks import (
     cancel,
     comes,
     events,
-    names,
+    finished,
     only,
     project,
     repeats,
     retry,
-    says,
     settle,
 )
 from contract_tests.checks import CheckFailed, about, alone, expect, requirement
@@ -36,15 +35,6 @@ if TYPE_CHECKING:
     from contract_tests.agent_hub.receiver import Delivery, Hook
 
 RETRIED = {"afterSeconds": 0, "result": "failed", "failureType": "llm_error", "retriable": True}
-
-
-def finished(hook: Hook, batch: str) -> list[Delivery]:
-    """What came to a hook and says `batch.completed` of a batch, whatever its form: the seed shows none."""
-    return [one for one in list(hook.deliveries) if _says(one) and names(one, batch)]
-
-
-def _says(delivery: Delivery) -> bool:
-    return BATCH in says(delivery) or BATCH in delivery.headers.values()
 
 
 async def last_ones(given: HubGiven, how: str) -> list[Project]:

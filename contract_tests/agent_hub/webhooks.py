@@ -75,6 +75,15 @@ def told(hook: Hook, of: str) -> list[str]:
     return [type_ for type_, id_ in found if id_ == of and type_ in RULES]
 
 
+def finished(hook: Hook, batch: str) -> list[Delivery]:
+    """What came to a hook and says `batch.completed` of a batch, whatever its form: the seed shows none."""
+    return [one for one in list(hook.deliveries) if _says_finished(one) and names(one, batch)]
+
+
+def _says_finished(delivery: Delivery) -> bool:
+    return BATCH in says(delivery) or BATCH in delivery.headers.values()
+
+
 async def comes(hook: Hook, kind: str, of: str, number: int = 1) -> Delivery:
     """The delivery of an event of a job or a batch, of that number, from 1; waits for it.
 

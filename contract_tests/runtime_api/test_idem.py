@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from contract_tests.checks import CheckFailed, expect, expect_fields, requirement
-from contract_tests.client import JobRef, RuntimeApi
+from contract_tests.checks import CheckFailed, about, expect, expect_fields, requirement
+from contract_tests.client import JobRef, RuntimeApi, describe
 from contract_tests.steps import second_attempt, shown_key
 from contract_tests.transport import StateBroken, StateRefused
 
@@ -82,6 +82,19 @@ async def test_a_repeated_result_is_stored_once(api: RuntimeApi, given: Given) -
     for _ in range(2):
         await api.result(job).succeeds(200)
         expect_fields(await given.inspect(job), {"resultCount": 1})
+
+
+@requirement("RT-RES-14", "RT-SM-12", "RT-IDEM-06")
+async def test_a_result_whose_answer_nobody_takes(api: RuntimeApi, given: Given) -> None:
+    """A Runtime dies as it has sent its result; sent again it is a success, stored once, and the job succeeded."""
+    job = await given.running_job()
+    await api.abandoned(api.result(job))
+    answer = await api.result(job).answers()
+    with about("RT-IDEM-06"):
+        expect(answer.status in (200, 201), ["200", "201"], describe(answer.response))
+        expect_fields(await given.inspect(job), {"resultCount": 1})
+    with about("RT-RES-14", "RT-SM-12"):
+        await given.becomes(job, "succeeded")
 
 
 @requirement("RT-IDEM-04")

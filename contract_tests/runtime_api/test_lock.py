@@ -156,7 +156,7 @@ async def test_the_answer_tells_what_the_runtime_needs(api: RuntimeApi, given: G
     expect_fields(answer.json, wanted, rules=rules)
 
 
-@requirement("RT-LOCK-12", "RT-ERR-07")
+@requirement("RT-LOCK-12", "RT-LOCK-13", "RT-ERR-07")
 async def test_of_many_at_once_one_wins(api: RuntimeApi, given: Given) -> None:
     """50 connections released together, 20 rounds: one 200, 49 times 409, and the winner holds the lock."""
     for _ in range(ROUNDS):
@@ -169,7 +169,7 @@ async def test_of_many_at_once_one_wins(api: RuntimeApi, given: Given) -> None:
         for answer in answers:
             if answer.status >= 300:
                 good = answer.status == 409 and answer.json.get("errorCode") == "JOB_ALREADY_LOCKED"
-                with about("RT-ERR-07"):
+                with about("RT-LOCK-13", "RT-ERR-07"):
                     expect(good, "409 JOB_ALREADY_LOCKED for every loser", describe(answer.response))
         with about("RT-LOCK-12"):
             await api.heartbeat(job, by=winners[0]).succeeds()

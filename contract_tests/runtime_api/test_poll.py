@@ -128,6 +128,17 @@ async def test_only_the_asked_types_are_listed(given: Given, type_: str) -> None
         expect(not wrong, f"only jobs of {', '.join(others)}", f"jobs of {wrong}", "/jobs")
 
 
+@requirement("RT-POLL-12")
+async def test_types_filter_jobs_that_came_back_too(given: Given) -> None:
+    """A quiz whose first attempt failed is listed to who asks for quizzes, and not to who asks for another type."""
+    job = await given.running_job(jobType="quiz_generation", priority=given.first())
+    await given.fails(job)
+    listed = ids_of(await given.polled(types=["quiz_generation"]))
+    expect(job.id in listed, "the quiz for who asks for quizzes", str(listed), "/jobs")
+    listed = ids_of(await given.polled(types=[ANALYSES[0]]))
+    expect(job.id not in listed, "no quiz for who asks for analyses", f"{job.id} is listed", "/jobs")
+
+
 @requirement("RT-POLL-13")
 async def test_snapshot_versions_filter(given: Given) -> None:
     """A job is listed only to who can read its snapshot's version."""

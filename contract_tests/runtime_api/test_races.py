@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 JOBS = 6
 LEADS = (0, 2, 4)
 """Milliseconds by which time passes a limit before the requests are released: each order is to occur."""
+BEHIND = -2
+"""The limit passes while the requests are on their way: who reads before it may write after it."""
 RELEASE = 0.011
 """Seconds after which :meth:`RuntimeApi.together` has opened its connections and releases the requests."""
 A, B = "runtime-a", "runtime-b"
@@ -186,7 +188,7 @@ async def test_result_against_failure(api: RuntimeApi, given: Given) -> None:
 
 
 @requirement("RT-HB-50", "RT-LOCK-50")
-@pytest.mark.parametrize("before", LEADS)
+@pytest.mark.parametrize("before", [BEHIND, *LEADS])
 async def test_heartbeat_against_anothers_lock(api: RuntimeApi, given: Given, clock: Clock, before: float) -> None:
     """A heartbeat at the end of the lock and another's lock cross: never both succeed, and who did holds the job."""
     clock.needs_advance()
@@ -205,6 +207,8 @@ async def test_heartbeat_against_anothers_lock(api: RuntimeApi, given: Given, cl
             await given.comes_back(job, by=B)
         holder, other = (A, B) if came[0] == "2xx" else (B, A)
         with about("RT-HB-50"):
+            if holder == A and "inspect-job" in given.states.offered:  # a lapse that was counted is not taken back
+                await ends(given, job, lockedBy=A, retryCount=0)
             await api.heartbeat(job, by=holder).succeeds()
             await api.heartbeat(job, by=other).fails(409, "LOCK_NOT_HELD")
 

@@ -55,7 +55,7 @@ async def test_who_holds_no_lock_is_409(api: RuntimeApi, given: Given, clock: Cl
 @requirement("RT-RES-53")
 @pytest.mark.parametrize("state", ["locked", "running"])
 async def test_a_former_holder_is_409(api: RuntimeApi, given: Given, state: str) -> None:
-    """A lost the job by a lapse, B holds it: A's result is LOCK_NOT_HELD, and B's is stored."""
+    """A lost the job by a lapse, B holds it: A's result is LOCK_NOT_HELD, and B's is stored, though its hash is A's."""
     job = await given.in_state(state, by="runtime-a", timeoutSeconds=600)
     await given.lapse()
     await api.result(job, by="runtime-a").fails(409, "LOCK_NOT_HELD")
@@ -63,6 +63,7 @@ async def test_a_former_holder_is_409(api: RuntimeApi, given: Given, state: str)
     await api.result(job, by="runtime-a", attempt=1).fails(409, "LOCK_NOT_HELD")
     await api.heartbeat(job, by="runtime-b").succeeds()
     await api.result(job, by="runtime-b", attempt=1).succeeds()
+    expect_fields(await given.inspect(job), {"status": "succeeded", "resultCount": 1})
 
 
 @requirement("RT-RES-53")

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from contract_tests.given import Given
 
 
+AGAIN = 10
+
+
 async def later(clock: Clock) -> None:
     """Two milliseconds: creations that follow have another `createdAt`."""
     await clock.advance(0.002)
@@ -100,6 +103,18 @@ async def test_only_pending_jobs_are_listed(given: Given) -> None:
     for job, state in ((locked, "locked"), (running, "running")):
         with about("RT-SCHED-01"):
             expect(not await given.offered(job), f"a {state} job not listed", "it is listed")
+
+
+@requirement("RT-SCHED-01", "RT-POLL-08")
+async def test_a_poll_sees_what_was_just_done(api: RuntimeApi, given: Given) -> None:
+    """Created, polled, locked, polled, in no time, again and again: listed before the lock, and not after it."""
+    for _ in range(AGAIN):
+        job = await given.listed_job()
+        with about("RT-POLL-08"):
+            expect(await given.offered(job), "the job that was just created", "it is not listed", "/jobs")
+        await given.locks(job)
+        with about("RT-SCHED-01"):
+            expect(not await given.offered(job), "a job that was just locked not listed", "it is listed", "/jobs")
 
 
 @requirement("RT-SCHED-08", "RT-CANCEL-02", "RT-SM-18")

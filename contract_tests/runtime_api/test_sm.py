@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from contract_tests.checks import about, expect, expect_fields, requirement
-from contract_tests.client import RuntimeApi
+from contract_tests.client import RuntimeApi, describe
 from contract_tests.steps import SHORT
 
 if TYPE_CHECKING:
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from contract_tests.clock import Clock
     from contract_tests.given import Given
 
+MANY = 210
+"""Jobs that are worked on at once: more than a sweeper may look at in one go."""
 STATUSES = ("pending", "locked", "running", "succeeded", "failed", "cancelled", "expired")
 NUMBERS = {
     "id": 7, "userId": 8, "priority": 13, "idempotencyKey": 14, "apiKeyMode": 15, "credentialId": 16,
@@ -111,6 +113,21 @@ async def test_an_expired_job_can_be_polled_again(given: Given, how: str) -> Non
     for _ in range(2 if given.clock.advances else 1):
         await expires(given, job, how)
         await given.is_offered_again(job, shows=("RT-SM-21",))
+
+
+@requirement("RT-TIME-04", "RT-SCHED-10")
+async def test_a_silent_job_behind_many_that_work(api: RuntimeApi, given: Given, clock: Clock) -> None:
+    """Of 211 locked jobs 210 heartbeat, and the one that was locked last is silent: that one is given up in time."""
+    clock.needs_to_stand()  # so many are not locked at one instant where time flows
+    working = [await given.locked_job("runtime-a", timeoutSeconds=600) for _ in range(MANY)]
+    await clock.advance(0.01)
+    silent = await given.locked_job("runtime-b")
+    await clock.advance(given.timing.lock - given.early())
+    for answer in await api.together([api.heartbeat(job, by="runtime-a") for job in working]):
+        with about("RT-HB-05", step="the holder's heartbeat"):
+            expect(answer.status < 300, "a success (2xx)", describe(answer.response))
+    await clock.advance(2 * given.early())
+    await given.comes_back(silent, by="runtime-c", shows=("RT-TIME-04", "RT-SCHED-10"))
 
 
 @requirement("RT-SM-52")

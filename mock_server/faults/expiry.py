@@ -107,6 +107,22 @@ FAULTS = (
         edit=machine("timers", "lock-lapses", "from", value=["locked"]),
     ),
     Mutant(
+        "lapse.unheard-not-counted",
+        "a lapse before the first heartbeat costs no retry (SF-23)",
+        ("RT-RETRY-53", "RT-RETRY-51"),
+        edit=set_step(
+            "expired.retried",
+            set=[
+                {
+                    "retryCount": "job.startedAt == null ? job.retryCount : job.retryCount + 1",
+                    "attemptNo": "job.attemptNo + 1",
+                    "startedAt": None,
+                },
+                "release",
+            ],
+        ),
+    ),
+    Mutant(
         "lapse.old-message",
         "an expired job keeps an older failure's text",
         ("RT-TIME-52",),

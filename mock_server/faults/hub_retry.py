@@ -155,6 +155,18 @@ FAULTS = (
         edit=constant("backoff", "seconds", [30, 30, 30]),
     ),
     Mutant(
+        "hub-retry.no-first",
+        "the first backoff is one second, whatever the base delay (SF-31)",
+        ("HUB-RETRY-02", "HUB-RETRY-51"),
+        edit=machine("constants", "backoff", value={"seconds": [1, 120, 600]}),
+    ),
+    Mutant(
+        "hub-retry.never",
+        "the retry after the third attempt is told and never comes (SF-31)",
+        ("HUB-RETRY-02", "HUB-RETRY-53"),
+        edit=machine("timers", "retry-due", "at", value="job.attempt == 3 ? null : job.nextRetryAt"),
+    ),
+    Mutant(
         "hub-retry.overflow",
         "the third backoff overflows to nothing",
         ("HUB-RETRY-02", "HUB-RETRY-51"),
