@@ -26,6 +26,7 @@ from contract_tests.agent_hub.rounds import (
     side_by_side,
     waits,
 )
+from contract_tests.agent_hub.shapes import STATUSES
 from contract_tests.agent_hub.sse_steps import AT_ONCE, following, has, is_nothing, judge_ids, ping, pings, scripted
 from contract_tests.agent_hub.sums import summary
 from contract_tests.agent_hub.webhooks import (
@@ -46,7 +47,7 @@ from contract_tests.agent_hub.webhooks import (
     told,
 )
 from contract_tests.calls import UNSET
-from contract_tests.checks import CheckFailed, about, expect, expect_fields, requirement
+from contract_tests.checks import CheckFailed, about, expect, expect_fields, is_integer, requirement
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -213,13 +214,15 @@ async def test_the_batch_that_never_ended(given: HubGiven, how: str) -> None:
 async def judge_sums(given: HubGiven, batch: str, total: int) -> float:
     """The counts of a batch add up to its jobs, and `progress` is the finished share; that share."""
     told_ = await summary(given, batch)
-    counts = told_.get("counts")
+    held: Any = told_.get("counts")
     with about("HUB-BATCH-08"):
-        good = isinstance(counts, dict) and sum(counts.values()) == told_.get("total") == total
-        expect(good, f"counts that add up to {total}", f"{json.dumps(counts)} of {told_.get('total')}", "/data/counts")
+        counts = {name: held.get(name) for name in STATUSES} if isinstance(held, dict) else {}
+        good = bool(counts) and all(map(is_integer, counts.values()))
+        good = good and sum(counts.values()) == told_.get("total") == total
+        expect(good, f"counts that add up to {total}", f"{json.dumps(held)} of {told_.get('total')}", "/data/counts")
     progress: Any = told_.get("progress")
     with about("HUB-BATCH-09"):
-        share = sum(dict(counts or {})[name] for name in FINISHED) / total
+        share = sum(counts[name] for name in FINISHED) / total
         good = isinstance(progress, int | float) and abs(progress - share) < 0.01
         expect(good, f"progress {share:.4f}", str(progress), "/data/progress")
     return float(progress)
