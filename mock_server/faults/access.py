@@ -82,22 +82,44 @@ class Everywhere(KeyJudge):
 
 FAULTS = (
     Mutant("auth.any-key", "any key opens", ("RT-AUTH-03", "RT-AUTH-50"), parts=part(key=AnyKey)),
-    Mutant("auth.key-prefix", "a key that only begins rightly opens", ("RT-AUTH-03",), parts=part(key=KeyPrefix)),
+    Mutant(
+        "auth.key-prefix",
+        "a key that only begins rightly opens",
+        ("RT-AUTH-03", "RT-AUTH-50"),
+        parts=part(key=KeyPrefix),
+    ),
     Mutant(
         "auth.header-counts",
         "the header says who asks, not the body",
-        ("RT-AUTH-52",),
+        ("RT-AUTH-52", "RT-LOCK-08", "RT-HB-03"),
         parts=part(judge=HeaderCaller),
     ),
-    Mutant("auth.logs-open", "the log endpoint is not guarded", ("RT-AUTH-01",), parts=part(key=LogsOpen)),
-    Mutant("auth.bearer-too", "the key opens as a bearer token, too", ("RT-AUTH-53",), parts=part(key=BearerToo)),
-    Mutant("auth.users-too", "a user's token opens", ("RT-AUTH-06",), parts=part(key=UsersToo)),
-    Mutant("auth.path-first", "without the key an unknown path is 404", ("RT-AUTH-51",), parts=part(key=PathFirst)),
+    Mutant(
+        "auth.logs-open",
+        "the log endpoint is not guarded",
+        ("RT-AUTH-01", "RT-AUTH-50", "RT-AUTH-03"),
+        parts=part(key=LogsOpen),
+    ),
+    Mutant(
+        "auth.bearer-too",
+        "the key opens as a bearer token, too",
+        ("RT-AUTH-53", "RT-AUTH-50", "RT-AUTH-03"),
+        parts=part(key=BearerToo),
+    ),
+    Mutant(
+        "auth.users-too", "a user's token opens", ("RT-AUTH-06", "RT-AUTH-53", "RT-AUTH-50"), parts=part(key=UsersToo)
+    ),
+    Mutant(
+        "auth.path-first",
+        "without the key an unknown path is 404",
+        ("RT-AUTH-51", "RT-ERR-61", "RT-AUTH-50"),
+        parts=part(key=PathFirst),
+    ),
     Mutant("auth.everywhere", "the key is asked for on every path", ("RT-AUTH-57",), parts=part(key=Everywhere)),
     Mutant(
         "auth.forbidden",
         "a wrong key is 403",
-        ("RT-AUTH-50", "RT-ERR-77"),
+        ("RT-AUTH-50", "RT-ERR-77", "RT-AUTH-53"),
         edit=error("UNAUTHORIZED", status=403),
     ),
     Mutant(
@@ -115,7 +137,7 @@ FAULTS = (
     Mutant(
         "auth.instance-of-header",
         "a lock's body need not name the instance: the header does",
-        ("RT-AUTH-58",),
+        ("RT-AUTH-58", "RT-ERR-60"),
         edit=schema("LockRequest", required=[]),
     ),
 )

@@ -43,7 +43,7 @@ FAULTS = (
     Mutant(
         "create.twice",
         "the same idempotencyKey makes another job",
-        ("RT-IDEM-01",),
+        ("RT-IDEM-01", "RT-IDEM-50"),
         edit=lambda document: document["x-state-machine"].update(unique=["id", "idempotencyKey"]),
     ),
     Mutant(
@@ -61,7 +61,7 @@ FAULTS = (
     Mutant(
         "revoke.not-running",
         "switching AI off does not mark running jobs",
-        ("RT-CANCEL-04", "RT-HB-09"),
+        ("RT-CANCEL-04", "RT-HB-09", "RT-CANCEL-53"),
         edit=set_step("revoke.active", set=[{"errorCode": None}]),
     ),
     Mutant(
@@ -85,7 +85,7 @@ FAULTS = (
     Mutant(
         "create.no-key-needed",
         "a job is not created twice, with or without a key",
-        ("RT-IDEM-02",),
+        ("RT-IDEM-02", "RT-IDEM-51"),
         edit=machine("unique", value=["userId", "jobType", "targetType", "targetId"]),
     ),
     Mutant(
@@ -97,7 +97,7 @@ FAULTS = (
     Mutant(
         "create.touches",
         "a creation that repeats a job stamps it",
-        ("RT-IDEM-50",),
+        ("RT-IDEM-50", "RT-SM-54"),
         parts=part(engine=CreateTouches),
     ),
     Mutant(
@@ -169,13 +169,13 @@ FAULTS = (
     Mutant(
         "revoke.takes-the-lock",
         "switching AI off ends the lock at once",
-        ("RT-CANCEL-54",),
+        ("RT-CANCEL-54", "RT-HB-54", "RT-HB-09"),
         edit=set_step("revoke.active", set=[{"cancelRequested": "true", "lockUntil": "now"}]),
     ),
     Mutant(
         "revoke.not-retried",
         "switching AI off leaves pending jobs that ran before",
-        ("RT-CANCEL-61",),
+        ("RT-CANCEL-61", "RT-CANCEL-03"),
         edit=several(
             set_step("revoke.pending", when="job.retryCount == 0"),
             set_step("revoke.finished", **{"from": ["pending", "succeeded", "failed", "cancelled"]}),
@@ -196,7 +196,7 @@ FAULTS = (
     Mutant(
         "revoke.own-code",
         "an unwanted job that lapses says JOB_CANCELLED",
-        ("RT-CANCEL-58",),
+        ("RT-CANCEL-58", "RT-TIME-50", "RT-TIME-51"),
         edit=set_step("expired.cancelled", set=["finish", "release", {"errorCode": "'JOB_CANCELLED'"}]),
     ),
     Mutant(
@@ -208,19 +208,19 @@ FAULTS = (
     Mutant(
         "rerun.never",
         "a failed job can't be rerun",
-        ("RT-ADMIN-01",),
+        ("RT-ADMIN-01", "RT-ADMIN-02"),
         edit=set_step("rerun", **{"from": ["expired"]}),
     ),
     Mutant(
         "rerun.in-place",
         "a rerun puts the failed job back",
-        ("RT-ADMIN-02", "RT-ADMIN-04"),
+        ("RT-ADMIN-02", "RT-ADMIN-04", "RT-SM-53"),
         edit=set_step("rerun", create=None, to="pending", set=[{"retryCount": "0", "attemptNo": "0"}]),
     ),
     Mutant(
         "rerun.clears-the-old",
         "a rerun clears the old job's error",
-        ("RT-ADMIN-04",),
+        ("RT-ADMIN-04", "RT-SM-54"),
         edit=set_step("rerun", set=[{"errorCode": None}]),
     ),
     Mutant(
@@ -234,7 +234,7 @@ FAULTS = (
     Mutant(
         "rerun.keeps-status",
         "a rerun copies the status, too",
-        ("RT-ADMIN-51", "RT-ADMIN-01"),
+        ("RT-ADMIN-51", "RT-ADMIN-01", "RT-SM-02"),
         edit=lambda document: step(document, "rerun")["create"]["Job"]["copy"]["job"].append("status"),
     ),
     Mutant(

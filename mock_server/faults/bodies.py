@@ -23,13 +23,13 @@ FAULTS = (
     Mutant(
         "result.flat-output",
         "an output may hold nothing but texts",
-        ("RT-RES-18",),
+        ("RT-RES-18", "RT-ERR-73"),
         edit=schema_property("ResultRequest", "validatedOutput", additionalProperties={"type": "string"}),
     ),
     Mutant(
         "result.no-attempt",
         "attemptNo may be left out",
-        ("RT-RES-65",),
+        ("RT-RES-65", "RT-ERR-60"),
         edit=schema(
             "ResultRequest", required=["runtimeInstanceId", "schemaVersion", "status", "validatedOutput", "outputHash"]
         ),
@@ -43,7 +43,7 @@ FAULTS = (
     Mutant(
         "result.any-status",
         "any status is taken for succeeded",
-        ("RT-RES-67",),
+        ("RT-RES-67", "RT-ERR-60"),
         edit=put("components", "schemas", "ResultRequest", "properties", "status", value={"type": "string"}),
     ),
     Mutant(
@@ -55,19 +55,19 @@ FAULTS = (
     Mutant(
         "result.hash-any-length",
         "a hash of any length is accepted",
-        ("RT-RES-68",),
+        ("RT-RES-68", "RT-ERR-60"),
         edit=schema_property("ResultRequest", "outputHash", maxLength=100_000),
     ),
     Mutant(
         "result.hash-empty",
         "an empty hash is accepted",
-        ("RT-RES-68",),
+        ("RT-RES-68", "RT-ERR-60"),
         edit=schema_property("ResultRequest", "outputHash", minLength=0),
     ),
     Mutant(
         "result.negative-tokens",
         "a negative number of tokens is accepted",
-        ("RT-RES-69",),
+        ("RT-RES-69", "RT-ERR-60"),
         edit=put("components", "schemas", "Usage", "properties", "outputTokens", value={"type": "integer"}),
     ),
     Mutant(
@@ -85,7 +85,7 @@ FAULTS = (
     Mutant(
         "result.errors-any",
         "validationErrors may be anything",
-        ("RT-RES-71",),
+        ("RT-RES-71", "RT-ERR-60"),
         edit=put("components", "schemas", "ResultRequest", "properties", "validationErrors", value={}),
     ),
     Mutant(
@@ -116,19 +116,19 @@ FAULTS = (
     Mutant(
         "fail.any-code",
         "any text is taken for a code",
-        ("RT-FAIL-64",),
+        ("RT-FAIL-64", "RT-ERR-60"),
         edit=put("components", "schemas", "FailRequest", "properties", "errorCode", value={"type": "string"}),
     ),
     Mutant(
         "fail.code-begins-rightly",
         "a code that only begins in the right form is accepted",
-        ("RT-FAIL-64",),
+        ("RT-FAIL-64", "RT-ERR-60"),
         edit=schema_property("FailRequest", "errorCode", pattern="^[A-Z][A-Z0-9_]*"),
     ),
     Mutant(
         "fail.no-flag",
         "retryable may be left out",
-        ("RT-FAIL-63",),
+        ("RT-FAIL-63", "RT-ERR-60"),
         edit=schema("FailRequest", required=["runtimeInstanceId", "errorCode", "errorMessage"]),
     ),
     Mutant(

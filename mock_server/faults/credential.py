@@ -154,19 +154,19 @@ FAULTS = (
     Mutant(
         "credential.stranger",
         "whoever asks gets the key of a job in work",
-        ("RT-CRED-50", "RT-AUTH-08"),
+        ("RT-CRED-50", "RT-AUTH-08", "RT-ERR-75"),
         edit=set_step("credential.held", require="job.status in ['locked', 'running'] && now <= job.lockUntil"),
     ),
     Mutant(
         "credential.no-lock",
         "the key of a job that nobody holds is given",
-        ("RT-CRED-50",),
+        ("RT-CRED-50", "RT-AUTH-08", "RT-ERR-75"),
         edit=set_step("credential.held", require="job.lockedBy == null || job.lockedBy == caller"),
     ),
     Mutant(
         "credential.body-says-who",
         "a runtimeInstanceId in the body opens another's lock",
-        ("RT-CRED-50",),
+        ("RT-CRED-50", "RT-AUTH-52", "RT-ERR-63"),
         parts=part(runtime_api=BodyCaller),
     ),
     Mutant(
@@ -184,7 +184,7 @@ FAULTS = (
     Mutant(
         "credential.any-of-user",
         "any credential that the caller names is resolved",
-        ("RT-CRED-52",),
+        ("RT-CRED-52", "RT-AUTH-08"),
         edit=set_step(
             "credential.of-job", require="body.apiKeyMode == job.apiKeyMode && body.provider == job.modelProvider"
         ),
@@ -192,7 +192,7 @@ FAULTS = (
     Mutant(
         "credential.any-mode",
         "a mode other than the job's own is resolved",
-        ("RT-CRED-52",),
+        ("RT-CRED-52", "RT-AUTH-08"),
         edit=set_step("credential.of-job", require=f"body.provider == job.modelProvider && {OWN_ID}"),
     ),
     Mutant(
@@ -201,7 +201,12 @@ FAULTS = (
         ("RT-CRED-52",),
         edit=set_step("credential.of-job", require=f"body.apiKeyMode == job.apiKeyMode && {OWN_ID}"),
     ),
-    Mutant("credential.third-mode", "an unknown mode is taken for the platform's", ("RT-CRED-03",), edit=any_mode),
+    Mutant(
+        "credential.third-mode",
+        "an unknown mode is taken for the platform's",
+        ("RT-CRED-03", "RT-ERR-60"),
+        edit=any_mode,
+    ),
     Mutant(
         "credential.invalid-given",
         "a key that is marked invalid is handed out",
@@ -217,7 +222,7 @@ FAULTS = (
     Mutant(
         "credential.invalid-retryable",
         "CREDENTIAL_INVALID is called retryable",
-        ("RT-ERR-11",),
+        ("RT-ERR-11", "RT-ERR-64"),
         edit=error("CREDENTIAL_INVALID", retryable=True),
     ),
     Mutant(
@@ -248,7 +253,7 @@ FAULTS = (
     Mutant(
         "credential.platform-null",
         "a platform key that is not given is null",
-        ("RT-CRED-54",),
+        ("RT-CRED-54", "RT-CRED-07"),
         parts=in_mode("platform_key", apiKey=None),
     ),
     Mutant(
@@ -273,7 +278,7 @@ FAULTS = (
     Mutant(
         "credential.null-id",
         "credentialId null is refused with the body",
-        ("RT-CRED-53", "RT-CRED-51"),
+        ("RT-CRED-53", "RT-CRED-51", "RT-ERR-73"),
         edit=schema_property("ResolveRequest", "credentialId", nullable=False),
     ),
     Mutant(
@@ -285,13 +290,13 @@ FAULTS = (
     Mutant(
         "credential.settings-first",
         "the job's settings are judged before the lock",
-        ("RT-CRED-56",),
+        ("RT-CRED-56", "RT-CRED-50", "RT-CRED-51"),
         edit=moved("credential.of-job", 0),
     ),
     Mutant(
         "credential.unknown-first",
         "whether a credential exists is judged before whether it is the job's",
-        ("RT-CRED-56",),
+        ("RT-CRED-56", "RT-CRED-52"),
         edit=several(
             set_step(
                 "credential.known",
@@ -303,7 +308,7 @@ FAULTS = (
     Mutant(
         "credential.valid-first",
         "whether a credential is valid is judged before whose it is",
-        ("RT-CRED-56",),
+        ("RT-CRED-56", "RT-CRED-55"),
         edit=several(
             set_step("credential.valid", require="credential == null || credential.status == 'valid'"),
             moved("credential.valid", 4),
@@ -312,7 +317,7 @@ FAULTS = (
     Mutant(
         "credential.any-job-id",
         "a jobId of any length is judged as an id",
-        ("RT-CRED-58",),
+        ("RT-CRED-58", "RT-ERR-60"),
         edit=schema_property("ResolveRequest", "jobId", minLength=0, maxLength=4096),
     ),
 )

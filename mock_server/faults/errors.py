@@ -140,11 +140,16 @@ FAULTS = (
         ("RT-ERR-66",),
         parts=part(errors=FirstViolationOnly),
     ),
-    Mutant("errors.echo", "an error repeats the request, keys included", ("RT-ERR-67",), parts=part(errors=Echo)),
+    Mutant(
+        "errors.echo",
+        "an error repeats the request, keys included",
+        ("RT-ERR-67", "RT-CRED-08", "RT-CRED-09"),
+        parts=part(errors=Echo),
+    ),
     Mutant(
         "errors.not-retryable",
         "JOB_ALREADY_LOCKED is called not retryable",
-        ("RT-ERR-64",),
+        ("RT-ERR-64", "RT-ERR-07"),
         edit=error("JOB_ALREADY_LOCKED", retryable=False),
     ),
     Mutant(
@@ -159,7 +164,7 @@ FAULTS = (
     Mutant(
         "errors.of-the-framework",
         "unknown paths and methods get the framework's own body",
-        ("RT-ERR-01",),
+        ("RT-ERR-01", "RT-ERR-50", "RT-ERR-51"),
         parts=part(errors=FrameworkNotFound),
     ),
     Mutant(
@@ -175,12 +180,12 @@ FAULTS = (
         edit=error("METHOD_NOT_ALLOWED", status=404),
     ),
     Mutant("errors.no-allow", "a 405 has no Allow", ("RT-ERR-52",), parts=part(errors=NoAllow)),
-    Mutant("errors.preflight", "OPTIONS is answered 204", ("RT-ERR-53",), parts=part(errors=Preflight)),
+    Mutant("errors.preflight", "OPTIONS is answered 204", ("RT-ERR-53", "RT-ERR-51"), parts=part(errors=Preflight)),
     Mutant("errors.no-rule", "details do not name the rule", ("RT-ERR-65",), parts=part(errors=NoRule)),
     Mutant(
         "errors.health",
         "the API serves the Runtime's health check",
-        ("RT-HEALTH-02", "RT-HEALTH-50"),
+        ("RT-HEALTH-02", "RT-HEALTH-50", "RT-ERR-50"),
         parts=part(errors=ServesHealth),
     ),
     Mutant(
@@ -192,7 +197,7 @@ FAULTS = (
     Mutant(
         "errors.lock-not-held-403",
         "who does not hold the lock is forbidden (403)",
-        ("RT-ERR-75",),
+        ("RT-ERR-75", "RT-HB-50", "RT-FAIL-50"),
         edit=error("LOCK_NOT_HELD", status=403),
     ),
     Mutant(
@@ -202,7 +207,10 @@ FAULTS = (
         edit=error("LOCK_NOT_HELD", retryable=True),
     ),
     Mutant(
-        "errors.invalid-422", "an invalid request is 422", ("RT-ERR-78",), edit=error("INVALID_REQUEST", status=422)
+        "errors.invalid-422",
+        "an invalid request is 422",
+        ("RT-ERR-78", "RT-ERR-60", "RT-ERR-57"),
+        edit=error("INVALID_REQUEST", status=422),
     ),
     Mutant(
         "errors.invalid-retryable",
@@ -213,7 +221,7 @@ FAULTS = (
     Mutant(
         "errors.unauthorized-retryable",
         "UNAUTHORIZED is called retryable",
-        ("RT-ERR-77",),
+        ("RT-ERR-77", "RT-ERR-64"),
         edit=error("UNAUTHORIZED", retryable=True),
     ),
     Mutant("errors.large-400", "a body too large is 400", ("RT-ERR-56",), edit=error("PAYLOAD_TOO_LARGE", status=400)),

@@ -28,7 +28,7 @@ FAULTS = (
     Mutant(
         "lapse.not-counted",
         "a lapse costs no retry",
-        ("RT-RETRY-53", "RT-TIME-50"),
+        ("RT-RETRY-53", "RT-TIME-50", "RT-RETRY-51"),
         edit=machine("effects", "requeue", value={"startedAt": None}),
     ),
     Mutant(
@@ -62,7 +62,7 @@ FAULTS = (
     Mutant(
         "lapse.keeps-start",
         "startedAt survives the return to pending",
-        ("RT-RETRY-51",),
+        ("RT-RETRY-51", "RT-FAIL-54"),
         edit=machine(
             "effects", "requeue", value={"retryCount": "job.retryCount + 1", "attemptNo": "job.attemptNo + 1"}
         ),
@@ -76,7 +76,7 @@ FAULTS = (
     Mutant(
         "timeout.from-lock",
         "the run's time counts from the lock",
-        ("RT-TIME-53",),
+        ("RT-TIME-53", "RT-TIME-56"),
         edit=machine(
             "timers",
             "run-times-out",
@@ -103,7 +103,7 @@ FAULTS = (
     Mutant(
         "lapse.only-locked",
         "the sweeper looks at locked jobs only: one that ran keeps its lapsed lock",
-        ("RT-TIME-04", "RT-TIME-50"),
+        ("RT-TIME-04", "RT-TIME-50", "RT-SM-19"),
         edit=machine("timers", "lock-lapses", "from", value=["locked"]),
     ),
     Mutant(
@@ -164,13 +164,13 @@ FAULTS = (
     Mutant(
         "retry.same-attempt",
         "attemptNo does not rise with a retry",
-        ("RT-RETRY-50",),
+        ("RT-RETRY-50", "RT-RETRY-51"),
         edit=machine("effects", "requeue", value={"retryCount": "job.retryCount + 1", "startedAt": None}),
     ),
     Mutant(
         "retry.always-three",
         "maxRetryCount is ignored: each job has three retries",
-        ("RT-RETRY-07", "RT-RETRY-54"),
+        ("RT-RETRY-07", "RT-RETRY-54", "RT-RETRY-05"),
         edit=machine("define", "retriesLeft", value="job.retryCount < 3"),
     ),
     Mutant(
@@ -216,7 +216,7 @@ FAULTS = (
     Mutant(
         "timeout.not-when-stopping",
         "the time limit is not enforced once a cancel was requested",
-        ("RT-CANCEL-50",),
+        ("RT-CANCEL-50", "RT-TIME-54", "RT-SM-11"),
         edit=machine(
             "timers",
             "run-times-out",

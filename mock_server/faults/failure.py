@@ -122,7 +122,7 @@ FAULTS = (
     Mutant(
         "fail.stranger",
         "anybody's failure of a job in work is taken",
-        ("RT-FAIL-50", "RT-TIME-03"),
+        ("RT-FAIL-50", "RT-TIME-03", "RT-ERR-75"),
         edit=set_step("fail.held", require="job.status in ['locked', 'running']"),
     ),
     Mutant(
@@ -138,7 +138,7 @@ FAULTS = (
     Mutant(
         "fail.revives",
         "a retryable failure brings a cancelled job back",
-        ("RT-FAIL-50",),
+        ("RT-FAIL-50", "RT-SM-18", "RT-SM-53"),
         edit=several(
             set_step("fail.held", require="held || job.status == 'cancelled'"),
             set_step("fail.retried", **{"from": ["cancelled", *HELD]}),
@@ -164,13 +164,13 @@ FAULTS = (
     Mutant(
         "fail.race",
         "failures at the same moment are all taken",
-        ("RT-FAIL-53",),
+        ("RT-FAIL-53", "RT-FAIL-50", "RT-ERR-75"),
         parts=part(engine=CountsEach),
     ),
     Mutant(
         "fail.again-200",
         "a repeated failure is acknowledged",
-        ("RT-FAIL-53", "RT-FAIL-50"),
+        ("RT-FAIL-53", "RT-FAIL-50", "RT-ERR-75"),
         parts=part(engine=RepeatIsFine),
     ),
     Mutant(
@@ -182,19 +182,19 @@ FAULTS = (
     Mutant(
         "fail.never-final",
         "a failure that is not retryable brings the job back",
-        ("RT-FAIL-08", "RT-SM-14"),
+        ("RT-FAIL-08", "RT-SM-14", "RT-FAIL-62"),
         edit=set_step("fail.retried", when="retriesLeft"),
     ),
     Mutant(
         "fail.table-decides",
         "the table of codes decides, not the flag",
-        ("RT-FAIL-62",),
+        ("RT-FAIL-62", "RT-FAIL-07", "RT-FAIL-08"),
         edit=set_step("fail.retried", when=f"body.errorCode in {RETRYABLE} && retriesLeft"),
     ),
     Mutant(
         "fail.table-overrules",
         "a code that the table calls final is final, whatever the flag says",
-        ("RT-FAIL-62",),
+        ("RT-FAIL-62", "RT-FAIL-07", "RT-RETRY-01"),
         edit=set_step("fail.retried", when=f"body.retryable && !(body.errorCode in {FINAL}) && retriesLeft"),
     ),
     Mutant(
@@ -212,7 +212,7 @@ FAULTS = (
     Mutant(
         "fail.not-counted",
         "a retryable failure costs no retry",
-        ("RT-RETRY-01", "RT-RETRY-05"),
+        ("RT-RETRY-01", "RT-RETRY-05", "RT-RETRY-50"),
         edit=set_step("fail.retried", set=["report", "release", {"startedAt": None, "attemptNo": "job.attemptNo + 1"}]),
     ),
     Mutant(
@@ -245,7 +245,7 @@ FAULTS = (
     Mutant(
         "fail.clock-goes-on",
         "attempt 2 has only the time that attempt 1 left",
-        ("RT-RETRY-50", "RT-FAIL-54"),
+        ("RT-RETRY-50", "RT-FAIL-54", "RT-HB-51"),
         edit=several(
             set_step("fail.retried", set=["report", "release", REQUEUE]),
             set_step("heartbeat.first", set=["renew", {"startedAt": "job.startedAt == null ? now : job.startedAt"}]),
@@ -337,7 +337,7 @@ FAULTS = (
     Mutant(
         "fail.unwanted-unredacted",
         "the failure of a job that was to be stopped is stored as sent, keys included",
-        ("RT-CANCEL-57",),
+        ("RT-CANCEL-57", "RT-FAIL-52"),
         edit=set_step("fail.cancelled", set=["finish", "release", {**REPORT, "errorMessage": "body.errorMessage"}]),
     ),
     Mutant(
@@ -355,7 +355,7 @@ FAULTS = (
     Mutant(
         "fail.known-keys-only",
         "only keys that were handed out are replaced, not what looks like one",
-        ("RT-FAIL-52",),
+        ("RT-FAIL-52", "RT-CANCEL-57"),
         edit=put("x-redaction", "pattern", value="sk-live-never-[0-9]{40}"),
     ),
     Mutant(
@@ -367,7 +367,7 @@ FAULTS = (
     Mutant(
         "fail.first-key-only",
         "only the first key of a text is replaced",
-        ("RT-FAIL-52",),
+        ("RT-FAIL-52", "RT-CANCEL-57"),
         parts=part(engine=OneKeyOnly),
     ),
     Mutant(

@@ -38,7 +38,7 @@ FAULTS = (
     Mutant(
         "heartbeat.stranger",
         "anybody's heartbeat extends the lock",
-        ("RT-HB-03",),
+        ("RT-HB-03", "RT-HB-50", "RT-ERR-75"),
         edit=set_step("heartbeat.held", require="job.status in ['locked', 'running'] && now <= job.lockUntil"),
     ),
     Mutant(
@@ -56,7 +56,7 @@ FAULTS = (
     Mutant(
         "heartbeat.no-start",
         "the first heartbeat does not start the run",
-        ("RT-HB-51", "RT-SM-11"),
+        ("RT-HB-51", "RT-SM-11", "RT-SM-08"),
         edit=set_step("heartbeat.first", to=None, set=["renew"]),
     ),
     Mutant(
@@ -109,13 +109,13 @@ FAULTS = (
     Mutant(
         "heartbeat.stopped-refused",
         "the heartbeat of a job that is to stop is refused",
-        ("RT-HB-54", "RT-CANCEL-54"),
+        ("RT-HB-54", "RT-CANCEL-54", "RT-HB-09"),
         edit=set_step("heartbeat.held", require="held && !job.cancelRequested"),
     ),
     Mutant(
         "heartbeat.stopped-not-extended",
         "the heartbeat of a job that is to stop does not extend its lock",
-        ("RT-HB-54",),
+        ("RT-HB-54", "RT-HB-04", "RT-HB-51"),
         edit=first_step(
             "heartbeatJob",
             **{"from": ["locked", "running"], "when": "held && job.cancelRequested"},
@@ -139,7 +139,7 @@ FAULTS = (
     Mutant(
         "heartbeat.revives",
         "the heartbeat of who lost its lock takes the pending job back",
-        ("RT-TIME-03", "RT-HB-03"),
+        ("RT-TIME-03", "RT-HB-03", "RT-HB-50"),
         edit=several(
             set_step(
                 "heartbeat.held",

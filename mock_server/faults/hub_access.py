@@ -256,10 +256,30 @@ class AnyMediaType(OperationJudge):
 
 
 FAULTS = (
-    Mutant("hub-access.any-token", "Any bearer token opens the hub", ("HUB-AUTH-50",), parts=part(gate=AnyToken)),
-    Mutant("hub-access.no-token", "Who sends no token is let in", ("HUB-AUTH-50",), parts=part(gate=NoToken)),
-    Mutant("hub-access.service-key", "The service key opens the hub", ("HUB-AUTH-52",), parts=part(gate=ServiceKey)),
-    Mutant("hub-access.streams-open", "Streams ask for no key", ("HUB-SSE-02",), parts=part(gate=StreamsOpen)),
+    Mutant(
+        "hub-access.any-token",
+        "Any bearer token opens the hub",
+        ("HUB-AUTH-50", "HUB-AUTH-51", "HUB-AUTH-52"),
+        parts=part(gate=AnyToken),
+    ),
+    Mutant(
+        "hub-access.no-token",
+        "Who sends no token is let in",
+        ("HUB-AUTH-50", "HUB-AUTH-51", "HUB-AUTH-01"),
+        parts=part(gate=NoToken),
+    ),
+    Mutant(
+        "hub-access.service-key",
+        "The service key opens the hub",
+        ("HUB-AUTH-52", "HUB-AUTH-50"),
+        parts=part(gate=ServiceKey),
+    ),
+    Mutant(
+        "hub-access.streams-open",
+        "Streams ask for no key",
+        ("HUB-SSE-02", "HUB-AUTH-01", "HUB-AUTH-50"),
+        parts=part(gate=StreamsOpen),
+    ),
     Mutant(
         "hub-access.projects-open",
         "The list of projects asks for no key",
@@ -274,7 +294,10 @@ FAULTS = (
         edit=put("x-base-path", value=""),
     ),
     Mutant(
-        "hub-access.path-first", "An unknown path is 404 without a key", ("HUB-AUTH-51",), parts=part(gate=PathFirst)
+        "hub-access.path-first",
+        "An unknown path is 404 without a key",
+        ("HUB-AUTH-51", "HUB-ERR-65", "HUB-AUTH-50"),
+        parts=part(gate=PathFirst),
     ),
     Mutant(
         "hub-access.one-account",
@@ -286,36 +309,51 @@ FAULTS = (
     Mutant(
         "hub-access.foreign-batches",
         "A batch is shown to another key",
-        ("HUB-AUTH-55",),
+        ("HUB-AUTH-55", "HUB-BATCH-52"),
         parts=part(api=ForeignBatches),
     ),
     Mutant("hub-access.lists-all", "The list has the jobs of both keys", ("HUB-AUTH-56",), parts=part(api=ListsAll)),
     Mutant(
         "hub-access.unauthorized-is-403",
         "A wrong key is 403",
-        ("HUB-AUTH-50",),
+        ("HUB-AUTH-50", "HUB-AUTH-51"),
         edit=error("unauthorized", status=403),
     ),
-    Mutant("hub-errors.flat", "Errors have the Runtime API's shape", ("HUB-ERR-01",), parts=part(errors=FlatErrors)),
-    Mutant("hub-errors.no-request-id", "A failure has no requestId", ("HUB-ERR-50",), parts=part(errors=NoRequestId)),
+    Mutant(
+        "hub-errors.flat",
+        "Errors have the Runtime API's shape",
+        ("HUB-ERR-01", "HUB-SUB-54", "HUB-NODE-01"),
+        parts=part(errors=FlatErrors),
+    ),
+    Mutant(
+        "hub-errors.no-request-id",
+        "A failure has no requestId",
+        ("HUB-ERR-50", "HUB-ERR-52"),
+        parts=part(errors=NoRequestId),
+    ),
     Mutant(
         "hub-errors.other-request-id",
         "Header and body differ in the id",
         ("HUB-ERR-52",),
         parts=part(sender=OtherRequestId),
     ),
-    Mutant("hub-errors.upper-case", "Codes are in capitals", ("HUB-ERR-02",), parts=part(errors=UpperCaseCodes)),
+    Mutant(
+        "hub-errors.upper-case",
+        "Codes are in capitals",
+        ("HUB-ERR-02", "HUB-AUTH-50", "HUB-ERR-53"),
+        parts=part(errors=UpperCaseCodes),
+    ),
     Mutant("hub-errors.no-allow", "A 405 has no Allow", ("HUB-ERR-57",), parts=part(errors=NoAllow)),
     Mutant(
         "hub-errors.job-not-found-is-410",
         "An unknown job is 410",
-        ("HUB-ERR-53",),
+        ("HUB-ERR-53", "HUB-AUTH-54", "HUB-SSE-64"),
         edit=error("job_not_found", status=410),
     ),
     Mutant(
         "hub-errors.batch-not-found-is-400",
         "An unknown batch is 400",
-        ("HUB-ERR-54",),
+        ("HUB-ERR-54", "HUB-AUTH-55"),
         edit=error("batch_not_found", status=400),
     ),
     Mutant(

@@ -80,7 +80,7 @@ FAULTS = (
     Mutant(
         "hub-cancel.noted",
         "the cancel of a queued job takes effect when its node takes it",
-        ("HUB-CANCEL-02", "HUB-CANCEL-50"),
+        ("HUB-CANCEL-02", "HUB-CANCEL-50", "HUB-CANCEL-54"),
         edit=several(
             add_step(
                 "cancel",
@@ -97,7 +97,7 @@ FAULTS = (
     Mutant(
         "hub-cancel.not-running",
         "a running job can't be cancelled",
-        ("HUB-CANCEL-01", "HUB-CANCEL-50"),
+        ("HUB-CANCEL-01", "HUB-CANCEL-50", "HUB-CANCEL-03"),
         edit=set_step("cancel", **{"from": ["queued"]}),
     ),
     Mutant(
@@ -115,7 +115,7 @@ FAULTS = (
     Mutant(
         "hub-cancel.late-failure",
         "a cancelled round that fails is retried",
-        ("HUB-CANCEL-04",),
+        ("HUB-CANCEL-04", "HUB-FAIL-09"),
         edit=set_step("report.retried", **{"from": REPORTED}),
     ),
     Mutant(
@@ -155,19 +155,19 @@ FAULTS = (
     Mutant(
         "hub-cancel.again",
         "a cancel is taken again and again",
-        ("HUB-CANCEL-52",),
+        ("HUB-CANCEL-52", "HUB-CANCEL-05"),
         edit=set_step("cancel", **{"from": ["queued", "running", "cancelled"]}),
     ),
     Mutant(
         "hub-cancel.failed",
         "a job that failed for good can be cancelled",
-        ("HUB-CANCEL-52",),
+        ("HUB-CANCEL-52", "HUB-CANCEL-05"),
         edit=set_step("cancel.waiting", when=None),
     ),
     Mutant(
         "hub-cancel.not-waiting",
         "a job that waits for a retry can't be cancelled",
-        ("HUB-CANCEL-51", "HUB-BATCH-68"),
+        ("HUB-CANCEL-51", "HUB-BATCH-68", "HUB-BATCH-16"),
         edit=set_step("cancel.waiting", when="false"),
     ),
     Mutant(
@@ -222,7 +222,7 @@ FAULTS = (
     Mutant(
         "hub-cancel.other-type",
         "a cancelled job has failure type rejected",
-        ("HUB-CANCEL-53",),
+        ("HUB-CANCEL-53", "HUB-FAIL-09"),
         edit=abort(failureType="'rejected'"),
     ),
     Mutant(
@@ -241,19 +241,19 @@ FAULTS = (
     Mutant(
         "hub-cancel.each",
         "cancels at the same moment are all taken",
-        ("HUB-CANCEL-52",),
+        ("HUB-CANCEL-52", "HUB-CANCEL-05"),
         parts=part(engine=CancelsEach),
     ),
     Mutant(
         "hub-cancel.batch-counts-all",
         "the cancel of a batch counts all of its jobs",
-        ("HUB-BATCH-69", "HUB-BATCH-70"),
+        ("HUB-BATCH-69", "HUB-BATCH-70", "HUB-BATCH-17"),
         parts=part(api=CountsAll),
     ),
     Mutant(
         "hub-cancel.batch-leaves-waiting",
         "the cancel of a batch leaves the jobs that wait for a retry",
-        ("HUB-BATCH-68",),
+        ("HUB-BATCH-68", "HUB-BATCH-16"),
         parts=part(api=LeavesWaiting),
     ),
 )

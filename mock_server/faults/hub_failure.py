@@ -112,7 +112,7 @@ FAULTS = (
     Mutant(
         "hub-fail.lost-final",
         "a lost node ends the job",
-        ("HUB-FAIL-02",),
+        ("HUB-FAIL-02", "HUB-RETRY-50"),
         edit=retried("report.type in retriedIfRetriable && report.retriable == true"),
     ),
     Mutant(
@@ -148,7 +148,7 @@ FAULTS = (
     Mutant(
         "hub-fail.own-word",
         "a type that nobody knows is told for a rejection",
-        ("HUB-FAIL-01", "HUB-FAIL-08"),
+        ("HUB-FAIL-01", "HUB-FAIL-08", "HUB-GET-18"),
         edit=several(
             schema("FailureType", enum=[*TYPES, "refused_by_node"]),
             machine(
@@ -173,7 +173,7 @@ FAULTS = (
     Mutant(
         "hub-fail.silence-early",
         "29 s of silence lose the job",
-        ("HUB-FAIL-50", "HUB-FAIL-51"),
+        ("HUB-FAIL-50", "HUB-FAIL-51", "HUB-FAIL-52"),
         edit=constant("silence", "seconds", 29),
     ),
     Mutant(
@@ -243,13 +243,13 @@ FAULTS = (
     Mutant(
         "hub-fail.script-unlimited",
         "a script's `timeoutSeconds` is ignored",
-        ("HUB-FAIL-53",),
+        ("HUB-FAIL-53", "HUB-FIELD-12"),
         edit=machine("define", "roundLimit", value="aiLimit"),
     ),
     Mutant(
         "hub-fail.script-failed",
         "a script that takes too long is script_failed",
-        ("HUB-FAIL-53",),
+        ("HUB-FAIL-53", "HUB-FAIL-05"),
         edit=machine(
             "effects",
             "fail",

@@ -274,33 +274,47 @@ def _fault(id_: str, title: str, *rules: str, **how: Any) -> Mutant:
 
 FAULTS = (
     _fault("always-202", "a repetition is 202", "HUB-IDEM-03", parts=part(api=Always202)),
-    _fault("forgets", "a key means nothing", "HUB-IDEM-02", "HUB-IDEM-04", parts=part(submissions=Forgets)),
+    _fault(
+        "forgets", "a key means nothing", "HUB-IDEM-02", "HUB-IDEM-04", "HUB-IDEM-03", parts=part(submissions=Forgets)
+    ),
     _fault(
         "answers-and-creates",
         "a repetition gets the first answer and queues its jobs again",
         "HUB-IDEM-04",
         parts=part(api=AnswersAndCreates),
     ),
-    _fault("23-hours", "a key is remembered for 23 hours", "HUB-IDEM-05", edit=window(23)),
+    _fault(
+        "23-hours", "a key is remembered for 23 hours", "HUB-IDEM-05", "HUB-IDEM-02", "HUB-IDEM-04", edit=window(23)
+    ),
     _fault("25-hours", "a key is remembered for 25 hours", "HUB-IDEM-05", "HUB-IDEM-54", edit=window(25)),
     _fault(
         "closes-at-24",
         "a key is new at 24 hours to the millisecond",
         "HUB-IDEM-54",
         "HUB-IDEM-52",
+        "HUB-IDEM-02",
         parts=part(submissions=ClosesAt24),
     ),
-    _fault("extends", "a repetition extends the 24 hours", "HUB-IDEM-53", parts=part(submissions=Extends)),
+    _fault(
+        "extends",
+        "a repetition extends the 24 hours",
+        "HUB-IDEM-53",
+        "HUB-IDEM-52",
+        "HUB-IDEM-54",
+        parts=part(submissions=Extends),
+    ),
     _fault(
         "from-first-sight",
         "the 24 hours run from the first submission, be it refused",
         "HUB-IDEM-52",
+        "HUB-IDEM-02",
         parts=part(submissions=FromFirstSight),
     ),
     _fault(
         "the-present",
         "a repetition tells what has become of the jobs",
         "HUB-IDEM-50",
+        "HUB-IDEM-02",
         edit=update(
             "components",
             "schemas",
@@ -311,7 +325,14 @@ FAULTS = (
         ),
         parts=part(api=TellsThePresent),
     ),
-    _fault("judges-anew", "a repetition is judged by today's nodes", "HUB-IDEM-50", parts=part(api=JudgesAnew)),
+    _fault(
+        "judges-anew",
+        "a repetition is judged by today's nodes",
+        "HUB-IDEM-50",
+        "HUB-IDEM-02",
+        "HUB-IDEM-03",
+        parts=part(api=JudgesAnew),
+    ),
     _fault("same-request-id", "a repetition has the first requestId", "HUB-IDEM-51", parts=part(api=SameRequestId)),
     _fault(
         "remembers-refusals",
@@ -320,13 +341,21 @@ FAULTS = (
         parts=part(api=RemembersRefusals),
     ),
     _fault("repeats-refusals", "a refusal is repeated under its key", "HUB-IDEM-60", parts=part(api=RepeatsRefusals)),
-    _fault("one-for-all", "keys are shared between API keys", "HUB-IDEM-61", parts=part(submissions=OneForAll)),
-    _fault("shortened", "a key's first 64 signs count", "HUB-IDEM-59", parts=part(submissions=Shortened)),
+    _fault(
+        "one-for-all",
+        "keys are shared between API keys",
+        "HUB-IDEM-61",
+        "HUB-SUB-05",
+        parts=part(submissions=OneForAll),
+    ),
+    _fault("shortened", "a key's first 64 signs count", "HUB-IDEM-59", "HUB-SUB-05", parts=part(submissions=Shortened)),
     _fault("lower-case", "keys that differ by case are the same", "HUB-SUB-05", parts=part(submissions=LowerCase)),
     _fault(
         "looks-then-acts",
         "submissions at the same time are all done",
         "HUB-IDEM-62",
+        "HUB-IDEM-63",
+        "HUB-IDEM-04",
         parts=part(submissions=LooksThenActs),
     ),
     _fault(
@@ -345,9 +374,11 @@ FAULTS = (
         "in-progress-for-ever",
         "a key that two wanted at the same time is in progress for ever",
         "HUB-IDEM-63",
+        "HUB-IDEM-02",
+        "HUB-IDEM-03",
         parts=in_progress("idempotency_in_progress", for_ever=True),
     ),
     _fault("any-key", "any key will do", "HUB-IDEM-59", edit=header(pattern=None, maxLength=None, minLength=None)),
-    _fault("key-of-100", "a key has 100 signs at most", "HUB-IDEM-59", edit=header(maxLength=100)),
-    _fault("words", "a key is a word", "HUB-IDEM-59", edit=header(pattern="^[A-Za-z0-9_-]+$")),
+    _fault("key-of-100", "a key has 100 signs at most", "HUB-IDEM-59", "HUB-SUB-05", edit=header(maxLength=100)),
+    _fault("words", "a key is a word", "HUB-IDEM-59", "HUB-SUB-05", edit=header(pattern="^[A-Za-z0-9_-]+$")),
 )

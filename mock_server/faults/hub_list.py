@@ -322,25 +322,31 @@ FAULTS = (
     Mutant(
         "hub-list.at-most-100", "a limit above 100 is refused", ("HUB-LIST-09", "HUB-LIST-50"), edit=limit(maximum=100)
     ),
-    Mutant("hub-list.limit-201", "a limit of 201 is accepted", ("HUB-LIST-50",), edit=limit(maximum=201)),
+    Mutant("hub-list.limit-201", "a limit of 201 is accepted", ("HUB-LIST-50", "HUB-LIST-09"), edit=limit(maximum=201)),
     listing("limit-capped", "a larger limit is made 200", ["HUB-LIST-50"], LimitCapped, limit(maximum=10**12)),
     Mutant("hub-list.limit-0", "a limit of 0 is accepted", ("HUB-LIST-51",), edit=limit(minimum=0)),
-    listing("oldest-first", "the oldest job comes first", ["HUB-LIST-10", "HUB-LIST-58"], OldestFirst),
+    listing("oldest-first", "the oldest job comes first", ["HUB-LIST-10", "HUB-LIST-58", "HUB-LIST-57"], OldestFirst),
     listing("by-id", "the jobs of a page come by their ids", ["HUB-LIST-58", "HUB-LIST-10"], PagesById),
     Mutant(
         "hub-list.one-instant",
         "all jobs of a request have the same queuedAt, and pages lose some",
-        ("HUB-LIST-56", "HUB-LIST-55"),
+        ("HUB-LIST-56", "HUB-LIST-55", "HUB-GET-53"),
         parts=part(shapes=OneInstant, api=OneInstantPages),
     ),
     listing("overlapping", "submissions that arrive together share instants", ["HUB-LIST-56"], EachOwnClock),
     listing("cursor-inclusive", "a page begins with the cursor's job", ["HUB-LIST-57", "HUB-LIST-55"], CursorInclusive),
     listing("cursor-seconds", "the cursor has no milliseconds", ["HUB-LIST-11", "HUB-LIST-55"], CursorOfSeconds),
-    listing("cursor-ignored", "the cursor is not looked at", ["HUB-LIST-53"], CursorIgnored),
     listing(
-        "cursor-before", "the cursor is taken as `before`", ["HUB-LIST-53"], CursorBefore, rename("cursor", "before")
+        "cursor-ignored", "the cursor is not looked at", ["HUB-LIST-53", "HUB-LIST-57", "HUB-LIST-55"], CursorIgnored
     ),
-    listing("cursor-first", "the cursor is the first job's queuedAt", ["HUB-LIST-11"], CursorOfFirst),
+    listing(
+        "cursor-before",
+        "the cursor is taken as `before`",
+        ["HUB-LIST-53", "HUB-LIST-57", "HUB-LIST-55"],
+        CursorBefore,
+        rename("cursor", "before"),
+    ),
+    listing("cursor-first", "the cursor is the first job's queuedAt", ["HUB-LIST-11", "HUB-LIST-55"], CursorOfFirst),
     listing(
         "cursor-next",
         "the cursor is the next page's first job, which is lost",
@@ -350,7 +356,7 @@ FAULTS = (
     listing(
         "cursor-forgets-filters",
         "pages after the first are not filtered",
-        ["HUB-LIST-53", "HUB-LIST-57"],
+        ["HUB-LIST-53", "HUB-LIST-57", "HUB-LIST-06"],
         CursorForgetsFilters,
     ),
     listing("cursor-without-end", "the last page has a cursor", ["HUB-LIST-54"], CursorWithoutEnd),
@@ -363,7 +369,7 @@ FAULTS = (
         query("cursor", type="string"),
     ),
     listing("filters-or", "filters combine with or", ["HUB-LIST-07"], Either),
-    listing("external-prefix", "externalId is matched by its start", ["HUB-LIST-06"], ExternalPrefix),
+    listing("external-prefix", "externalId is matched by its start", ["HUB-LIST-06", "HUB-LIST-64"], ExternalPrefix),
     *(
         listing(f"no-{name}", f"the filter {name} is not looked at", [rule], forgets(name))
         for name, rule in (
@@ -374,7 +380,7 @@ FAULTS = (
             ("externalId", "HUB-LIST-06"),
         )
     ),
-    listing("seen-late", "a job is listed one look late", ["HUB-LIST-01"], SeenLate),
+    listing("seen-late", "a job is listed one look late", ["HUB-LIST-01", "HUB-LIST-55"], SeenLate),
     listing("short-entries", "entries lack what the detail has", ["HUB-LIST-59"], ShortEntries),
     listing("no-failure", "entries have no failure", ["HUB-LIST-59"], NoFailure),
     listing("bare", "data is the list itself", ["HUB-LIST-52"], BareList),
@@ -383,13 +389,13 @@ FAULTS = (
     Mutant(
         "hub-list.any-status",
         "an unknown status is an empty page",
-        ("HUB-LIST-63",),
+        ("HUB-LIST-63", "HUB-LIST-02"),
         edit=query("status", type="string"),
     ),
     Mutant(
         "hub-list.retry-stays",
         "a job retried by hand keeps its place",
-        ("HUB-LIST-60",),
+        ("HUB-LIST-60", "HUB-RETRY-58"),
         edit=effect("anew", "queuedAt"),
     ),
     Mutant(

@@ -186,11 +186,16 @@ class CountsNone(HubApi):
 
 
 FAULTS = (
-    Mutant("hub-node.moves", "queued jobs move to another node", ("HUB-NODE-04",), parts=part(nodes=Moves)),
+    Mutant(
+        "hub-node.moves",
+        "queued jobs move to another node",
+        ("HUB-NODE-04", "HUB-NODE-06", "HUB-NODE-07"),
+        parts=part(nodes=Moves),
+    ),
     Mutant(
         "hub-node.retries-elsewhere",
         "a retry moves to another node",
-        ("HUB-NODE-04",),
+        ("HUB-NODE-04", "HUB-NODE-06"),
         parts=part(scheduler=RetriesElsewhere),
     ),
     Mutant(
@@ -205,7 +210,12 @@ FAULTS = (
         ("HUB-NODE-05",),
         parts=part(submissions=LooksOnlyUp),
     ),
-    Mutant("hub-node.offline-503", "node_offline is 503", ("HUB-NODE-05",), edit=error("node_offline", status=503)),
+    Mutant(
+        "hub-node.offline-503",
+        "node_offline is 503",
+        ("HUB-NODE-05", "HUB-ERR-02"),
+        edit=error("node_offline", status=503),
+    ),
     Mutant(
         "hub-node.picks-one",
         "an ambiguous project goes to its first node",
@@ -225,26 +235,35 @@ FAULTS = (
         parts=part(submissions=NamesNoNode),
     ),
     Mutant("hub-node.gives-up", "queued jobs of an offline node fail", ("HUB-NODE-06",), parts=part(shapes=GivesUp)),
-    Mutant("hub-node.unsaid", "`blocked` is never set", ("HUB-NODE-07",), parts=part(shapes=NeverBlocked)),
+    Mutant("hub-node.unsaid", "`blocked` is never set", ("HUB-NODE-07", "HUB-GET-20"), parts=part(shapes=NeverBlocked)),
     Mutant(
         "hub-node.all-blocked",
         "every job of an offline node is blocked",
         ("HUB-GET-20",),
         parts=part(shapes=AlwaysBlocked),
     ),
-    Mutant("hub-node.never-back", "a node's return starts nothing", ("HUB-NODE-08",), parts=part(scheduler=NeverBack)),
+    Mutant(
+        "hub-node.never-back",
+        "a node's return starts nothing",
+        ("HUB-NODE-08", "HUB-NODE-53"),
+        parts=part(scheduler=NeverBack),
+    ),
     Mutant(
         "hub-node.knows-all",
         "a job whose project is gone runs all the same",
         ("HUB-NODE-13", "HUB-FAIL-07"),
         parts=part(nodes=KnowsAll),
     ),
-    Mutant("hub-node.not-stalled", "no job counts as stalled", ("HUB-OVW-02",), parts=part(api=CountsNone)),
-    Mutant("hub-node.own-projects", "projects belong to a key", ("HUB-NODE-50",), parts=part(api=OwnProjects)),
+    Mutant(
+        "hub-node.not-stalled", "no job counts as stalled", ("HUB-OVW-02", "HUB-OVW-52"), parts=part(api=CountsNone)
+    ),
+    Mutant(
+        "hub-node.own-projects", "projects belong to a key", ("HUB-NODE-50", "HUB-PROJ-01"), parts=part(api=OwnProjects)
+    ),
     Mutant(
         "hub-node.one-place",
         "projects of one id on two nodes are one",
-        ("HUB-NODE-03",),
+        ("HUB-NODE-03", "HUB-NODE-04", "HUB-NODE-52"),
         parts=part(submissions=OnePlace),
     ),
 )

@@ -137,7 +137,7 @@ FAULTS = (
     Mutant(
         "hub-node.one-by-one",
         "the jobs of a request come one by one",
-        ("HUB-NODE-55",),
+        ("HUB-NODE-55", "HUB-FIELD-17"),
         parts=part(submissions=OneByOne),
     ),
     Mutant("hub-node.too-eager", "a round starts before `queuedAt`", ("HUB-NODE-56",), parts=part(scheduler=TooEager)),
@@ -159,7 +159,7 @@ FAULTS = (
     Mutant(
         "hub-order.interrupts",
         "an urgent job starts beside the one that runs",
-        ("HUB-BATCH-11", "HUB-FIELD-17"),
+        ("HUB-BATCH-11", "HUB-FIELD-17", "HUB-NODE-51"),
         parts=part(scheduler=Interrupts),
     ),
     Mutant(
@@ -177,7 +177,7 @@ FAULTS = (
     Mutant(
         "hub-order.waits-for-retries",
         "a job that waits for its retry keeps its project busy",
-        ("HUB-BATCH-11",),
+        ("HUB-BATCH-11", "HUB-NODE-53"),
         parts=part(scheduler=WaitsForRetries),
     ),
 )

@@ -76,15 +76,24 @@ FAULTS = (
         "late-progress",
         "a cancelled job's progress goes on",
         "HUB-GET-23",
+        "HUB-GET-24",
         edit=set_step("progress", **{"from": ["running", "cancelled"]}),
         nodes=GoesOn,
     ),
     fault("progress-cleared", "progress is gone at the end", "HUB-GET-24", edit=effect("over", progress="null")),
-    fault("progress-at-once", "progress is all zero before the first report", "HUB-GET-63", shapes=NoneShown),
+    fault(
+        "progress-at-once",
+        "progress is all zero before the first report",
+        "HUB-GET-63",
+        "HUB-GET-64",
+        "HUB-RETRY-59",
+        shapes=NoneShown,
+    ),
     fault(
         "progress-inherited",
         "a new attempt has the last one's progress",
         "HUB-GET-64",
+        "HUB-GET-63",
         edit=set_step(
             "take",
             set=[
@@ -124,6 +133,11 @@ FAULTS = (
         ),
     ),
     fault(
-        "progress-left-out", "progress that is null is left out", "HUB-GET-70", "HUB-GET-68", shapes=without("progress")
+        "progress-left-out",
+        "progress that is null is left out",
+        "HUB-GET-70",
+        "HUB-GET-68",
+        "HUB-GET-63",
+        shapes=without("progress"),
     ),
 )

@@ -139,7 +139,7 @@ FAULTS = (
     Mutant(
         "hub-retry.one-less",
         "a job runs once less than it may",
-        ("HUB-RETRY-01",),
+        ("HUB-RETRY-01", "HUB-RETRY-50"),
         edit=machine("define", "retried", value=f"({MODEL}) && job.attempt + 1 < job.maxAttempts"),
     ),
     Mutant(
@@ -175,31 +175,31 @@ FAULTS = (
     Mutant(
         "hub-retry.a-second-more",
         "the second backoff is 121 s",
-        ("HUB-RETRY-51",),
+        ("HUB-RETRY-51", "HUB-RETRY-02"),
         edit=constant("backoff", "seconds", [30, 121, 600]),
     ),
     Mutant(
         "hub-retry.from-the-start",
         "the backoff counts from the round's start, where that was a second ago",
-        ("HUB-RETRY-51",),
+        ("HUB-RETRY-51", "HUB-RETRY-02"),
         edit=set_step("report.retried", set=["over", "fail", {"nextRetryAt": "now - 1000 + backoff[job.attempt - 1]"}]),
     ),
     Mutant(
         "hub-retry.one-timer",
         "one long backoff holds up the retries of all jobs of its node",
-        ("HUB-RETRY-02",),
+        ("HUB-RETRY-02", "HUB-RETRY-51"),
         parts=part(engine=OneTimer),
     ),
     Mutant(
         "hub-retry.late",
         "a retry comes a millisecond after `nextRetryAt`",
-        ("HUB-RETRY-53",),
+        ("HUB-RETRY-53", "HUB-GET-13"),
         edit=machine("timers", "retry-due", "at", value="job.nextRetryAt != null ? job.nextRetryAt + 1 : null"),
     ),
     Mutant(
         "hub-retry.early",
         "a retry comes a second before `nextRetryAt`",
-        ("HUB-RETRY-53",),
+        ("HUB-RETRY-53", "HUB-GET-13", "HUB-RETRY-02"),
         edit=machine("timers", "retry-due", "at", value="job.nextRetryAt != null ? job.nextRetryAt - 1000 : null"),
     ),
     Mutant(
@@ -223,19 +223,19 @@ FAULTS = (
     Mutant(
         "hub-retry.no-reason",
         "nothing tells why the attempt before failed",
-        ("HUB-RETRY-55",),
+        ("HUB-RETRY-55", "HUB-GET-62", "HUB-GET-19"),
         edit=again(lastError=None),
     ),
     Mutant(
         "hub-retry.first-reason",
         "`lastError` stays the first attempt's",
-        ("HUB-RETRY-55",),
+        ("HUB-RETRY-55", "HUB-GET-62", "HUB-GET-19"),
         edit=again(lastError="job.lastError == null ? job.failureMessage : job.lastError"),
     ),
     Mutant(
         "hub-retry.no-finish",
         "a failure that is retried does not finish the attempt",
-        ("HUB-RETRY-50",),
+        ("HUB-RETRY-50", "HUB-GET-55"),
         edit=set_step(
             "report.retried",
             set=[
@@ -302,31 +302,31 @@ FAULTS = (
     Mutant(
         "hub-retry.by-hand.keeps-place",
         "a job that is retried by hand keeps its `queuedAt`",
-        ("HUB-RETRY-58",),
+        ("HUB-RETRY-58", "HUB-LIST-60"),
         edit=anew(queuedAt="job.queuedAt"),
     ),
     Mutant(
         "hub-retry.by-hand.keeps-start",
         "`startedAt` survives a retry by hand",
-        ("HUB-RETRY-59",),
+        ("HUB-RETRY-59", "HUB-GET-54"),
         edit=anew(startedAt="kept"),
     ),
     Mutant(
         "hub-retry.by-hand.keeps-progress",
         "progress survives a retry by hand",
-        ("HUB-RETRY-59",),
+        ("HUB-RETRY-59", "HUB-GET-63"),
         edit=anew(progress="kept"),
     ),
     Mutant(
         "hub-retry.by-hand.keeps-reason",
         "`lastError` survives a retry by hand",
-        ("HUB-RETRY-60",),
+        ("HUB-RETRY-60", "HUB-GET-62"),
         edit=anew(lastError="job.failureMessage"),
     ),
     Mutant(
         "hub-retry.by-hand.each",
         "retries by hand at the same moment are all taken",
-        ("HUB-RETRY-08",),
+        ("HUB-RETRY-08", "HUB-RETRY-07"),
         parts=part(engine=TakesEach),
     ),
 )

@@ -240,7 +240,7 @@ FAULTS = (
     Mutant(
         "hub-stream.no-greeting",
         "no present state is told: the first event comes with the next change",
-        ("HUB-SSE-05",),
+        ("HUB-SSE-05", "HUB-SSE-61", "HUB-SSE-52"),
         parts=part(streams=NoGreeting),
     ),
     Mutant(
@@ -249,29 +249,39 @@ FAULTS = (
     Mutant(
         "hub-stream.replays",
         "who comes back is told the whole history again",
-        ("HUB-SSE-61",),
+        ("HUB-SSE-61", "HUB-SSE-05"),
         parts=part(streams=Replays),
     ),
     Mutant(
         "hub-stream.open-after-the-end",
         "the stream of a finished job stays open, with nothing more to come",
-        ("HUB-SSE-52",),
+        ("HUB-SSE-52", "HUB-SSE-07", "HUB-SSE-10"),
         parts=part(streams=OpenAfterTheEnd),
     ),
     Mutant(
         "hub-stream.no-state-of-the-finished",
         "the stream of a finished job begins with its final event",
-        ("HUB-SSE-52",),
+        ("HUB-SSE-52", "HUB-SSE-05"),
         parts=part(streams=NoStateOfTheFinished),
     ),
     Mutant(
         "hub-stream.stream-of-nothing",
         "the stream of an unknown job opens, tells that it is gone, and ends",
-        ("HUB-SSE-64",),
+        ("HUB-SSE-64", "HUB-ERR-53", "HUB-AUTH-54"),
         parts=part(api=StreamOfNothing),
     ),
-    Mutant("hub-stream.anybodys", "a stream finds a job of any key", ("HUB-SSE-64",), parts=part(api=AnybodysStream)),
-    Mutant("hub-stream.without-key", "a stream needs no key", ("HUB-SSE-02",), parts=part(gate=NoKey)),
+    Mutant(
+        "hub-stream.anybodys",
+        "a stream finds a job of any key",
+        ("HUB-SSE-64", "HUB-AUTH-54"),
+        parts=part(api=AnybodysStream),
+    ),
+    Mutant(
+        "hub-stream.without-key",
+        "a stream needs no key",
+        ("HUB-SSE-02", "HUB-AUTH-01", "HUB-AUTH-50"),
+        parts=part(gate=NoKey),
+    ),
     Mutant(
         "hub-stream.cacheable",
         "a stream does not say that it is not to be kept",
@@ -291,7 +301,9 @@ FAULTS = (
         parts=part(api=AnotherType),
     ),
     # numbers
-    Mutant("hub-stream.no-header", "`Last-Event-ID` is not read", ("HUB-SSE-13",), parts=part(api=NoHeader)),
+    Mutant(
+        "hub-stream.no-header", "`Last-Event-ID` is not read", ("HUB-SSE-13", "HUB-SSE-59"), parts=part(api=NoHeader)
+    ),
     Mutant("hub-stream.no-query", "`since` is not read", ("HUB-SSE-14",), parts=part(api=NoQuery)),
     Mutant("hub-stream.query-first", "`since` wins over `Last-Event-ID`", ("HUB-SSE-59",), parts=part(api=QueryFirst)),
     Mutant(

@@ -240,7 +240,7 @@ FAULTS = (
     Mutant(
         "hub-stream.ended-without-event",
         "the stream of a job that is cancelled just ends",
-        ("HUB-SSE-10",),
+        ("HUB-SSE-10", "HUB-SSE-52"),
         parts=part(streams=EndedWithoutEvent),
     ),
     Mutant(
@@ -283,7 +283,7 @@ FAULTS = (
     Mutant(
         "hub-stream.failed-as-done",
         "a final failure is told as `job.completed`",
-        ("HUB-SSE-08",),
+        ("HUB-SSE-08", "HUB-WH-51"),
         edit=machine(
             "states",
             "failed",
@@ -318,7 +318,7 @@ FAULTS = (
     Mutant(
         "hub-stream.without-progress",
         "the data of `job.state` leaves out the progress",
-        ("HUB-SSE-04",),
+        ("HUB-SSE-04", "HUB-SSE-58"),
         parts=part(streams=streams_of(WithoutProgress)),
     ),
     Mutant(
@@ -330,7 +330,7 @@ FAULTS = (
     Mutant(
         "hub-stream.raw-text",
         "line breaks in texts are written as they are",
-        ("HUB-SSE-03",),
+        ("HUB-SSE-03", "HUB-SSE-58"),
         parts=part(streams=streams_of(RawText)),
     ),
     Mutant("hub-stream.no-name", "events have no name", ("HUB-SSE-03",), parts=part(streams=streams_of(NoName))),
@@ -338,19 +338,19 @@ FAULTS = (
     Mutant(
         "hub-stream.slow-pings",
         "a ping comes every 20 s",
-        ("HUB-SSE-12",),
+        ("HUB-SSE-12", "HUB-SSE-51"),
         edit=machine("constants", "ping", "seconds", value=20),
     ),
     Mutant(
         "hub-stream.quick-pings",
         "a ping comes every 10 s",
-        ("HUB-SSE-51",),
+        ("HUB-SSE-51", "HUB-SSE-12"),
         edit=machine("constants", "ping", "seconds", value=10),
     ),
     Mutant(
         "hub-stream.pings-when-idle",
         "a ping comes 15 s after the last event",
-        ("HUB-SSE-51",),
+        ("HUB-SSE-51", "HUB-SSE-12"),
         parts=part(streams=PingsWhenIdle),
     ),
     Mutant(

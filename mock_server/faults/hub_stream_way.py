@@ -85,32 +85,34 @@ class TakesAll(Streams):
 
 
 FAULTS = (
-    Mutant("hub-stream.buffered", "a stream goes out in pieces of 4 KiB", ("HUB-SSE-05",), parts=part(sender=Buffered)),
     Mutant(
-        "hub-stream.one-behind", "each frame goes out with the next one", ("HUB-SSE-05",), parts=part(sender=OneBehind)
+        "hub-stream.buffered",
+        "a stream goes out in pieces of 4 KiB",
+        ("HUB-SSE-05", "HUB-SSE-50", "HUB-SSE-57"),
+        parts=part(sender=Buffered),
+    ),
+    Mutant(
+        "hub-stream.one-behind",
+        "each frame goes out with the next one",
+        ("HUB-SSE-05", "HUB-SSE-57"),
+        parts=part(sender=OneBehind),
     ),
     Mutant(
         "hub-stream.interleaved",
         "a ping that falls due while an event is written stands within it",
-        ("HUB-SSE-03",),
+        ("HUB-SSE-03", "HUB-SSE-58"),
         parts=part(streams=streams_of(Interleaved)),
     ),
     Mutant(
         "hub-stream.in-step",
         "who does not read holds up all who follow the job",
-        (
-            "HUB-SSE-06",
-            "HUB-SSE-07",
-        ),
+        ("HUB-SSE-06", "HUB-SSE-07", "HUB-SSE-57"),
         parts=part(streams=streams_of(InStep)),
     ),
     Mutant(
         "hub-stream.takes-all",
         "where one reader vanishes the job is told to nobody any more",
-        (
-            "HUB-SSE-06",
-            "HUB-SSE-07",
-        ),
+        ("HUB-SSE-06", "HUB-SSE-07", "HUB-SSE-53"),
         parts=part(streams=TakesAll),
     ),
 )

@@ -235,25 +235,25 @@ FAULTS = (
     Mutant(
         "hub-submission.accepts-501",
         "501 items are accepted",
-        ("HUB-SUB-51",),
+        ("HUB-SUB-51", "HUB-SUB-53"),
         edit=schema_property("Submission", "items", maxItems=501),
     ),
     Mutant(
         "hub-submission.accepts-none",
         "a submission without items is accepted",
-        ("HUB-SUB-51",),
+        ("HUB-SUB-51", "HUB-SUB-53"),
         edit=schema_property("Submission", "items", minItems=0),
     ),
     Mutant(
         "hub-submission.refuses-500",
         "500 items are too many",
-        ("HUB-SUB-52",),
+        ("HUB-SUB-52", "HUB-SUB-05"),
         edit=schema_property("Submission", "items", maxItems=499),
     ),
     Mutant(
         "hub-submission.unprocessable",
         "what breaks a rule of its form is 422",
-        ("HUB-SUB-53", "HUB-SUB-14"),
+        ("HUB-SUB-53", "HUB-SUB-14", "HUB-SUB-51"),
         edit=error("invalid_request", status=422),
     ),
     Mutant(
@@ -293,7 +293,7 @@ FAULTS = (
     Mutant(
         "hub-submission.unique-collision",
         "the same batchId and externalId again are taken for a repetition",
-        ("HUB-SUB-05",),
+        ("HUB-SUB-05", "HUB-BATCH-51"),
         parts=part(api=TakesExternalIds),
     ),
     Mutant(
@@ -308,7 +308,9 @@ FAULTS = (
         ("HUB-SUB-55",),
         parts=details(lambda found: found[:100]),
     ),
-    Mutant("hub-submission.no-details", "a 400 has no details", ("HUB-SUB-54",), parts=part(errors=NoDetails)),
+    Mutant(
+        "hub-submission.no-details", "a 400 has no details", ("HUB-SUB-54", "HUB-SUB-55"), parts=part(errors=NoDetails)
+    ),
     Mutant(
         "hub-submission.no-field",
         "entries of details have no `field`",
@@ -318,7 +320,7 @@ FAULTS = (
     Mutant(
         "hub-submission.pointers",
         "entries of details have a pointer in place of index and field",
-        ("HUB-SUB-54", "HUB-SUB-56"),
+        ("HUB-SUB-54", "HUB-SUB-56", "HUB-SUB-58"),
         parts=entries(lambda entry: entry.update(path=f"items[{entry.pop('index')}].{entry.pop('field')}")),
     ),
     Mutant(
@@ -348,13 +350,13 @@ FAULTS = (
     Mutant(
         "hub-submission.any-node",
         "a node that does not exist counts as left out",
-        ("HUB-SUB-61",),
+        ("HUB-SUB-61", "HUB-NODE-04"),
         parts=part(submissions=AnyNode),
     ),
     Mutant(
         "hub-submission.another-node",
         "a job goes to another node where the one that was given does not have its project",
-        ("HUB-SUB-62",),
+        ("HUB-SUB-62", "HUB-NODE-04"),
         parts=part(submissions=AnotherNode),
     ),
     Mutant(

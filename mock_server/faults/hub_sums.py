@@ -225,10 +225,16 @@ FAULTS = (
         "total-left",
         "total counts what is left",
         "HUB-BATCH-06",
+        "HUB-BATCH-08",
         summaries=told(lambda it, _: {"total": it["counts"]["queued"] + it["counts"]["running"]}),
     ),
     fault(
-        "cancelled-uncounted", "cancelled jobs are not counted", "HUB-BATCH-08", "HUB-BATCH-07", summaries=CountsShort
+        "cancelled-uncounted",
+        "cancelled jobs are not counted",
+        "HUB-BATCH-08",
+        "HUB-BATCH-07",
+        "HUB-BATCH-57",
+        summaries=CountsShort,
     ),
     fault(
         "no-cancelled",
@@ -244,13 +250,26 @@ FAULTS = (
     fault(
         "projects-in-turn", "projects are taken to run one after the other", "HUB-BATCH-10", summaries=OneAfterTheOther
     ),
-    fault("one-average", "all that is left takes the batch's average", "HUB-BATCH-10", summaries=OneAverage),
+    fault(
+        "one-average",
+        "all that is left takes the batch's average",
+        "HUB-BATCH-10",
+        "HUB-BATCH-61",
+        summaries=OneAverage,
+    ),
     fault("quickest", "the quickest project's time is told", "HUB-BATCH-10", "HUB-BATCH-61", summaries=Quickest),
     fault("truncated", "averages are cut off", "HUB-BATCH-60", summaries=Truncated),
     fault(
         "rounded-late", "averages are rounded after the product", "HUB-BATCH-60", "HUB-BATCH-61", summaries=RoundedLate
     ),
-    fault("all-durations", "failed jobs are averaged, too", "HUB-BATCH-58", summaries=AllDurations),
+    fault(
+        "all-durations",
+        "failed jobs are averaged, too",
+        "HUB-BATCH-58",
+        "HUB-BATCH-59",
+        "HUB-BATCH-64",
+        summaries=AllDurations,
+    ),
     fault("waits-in", "averages count from queuedAt", "HUB-BATCH-58", summaries=WaitsIn),
     fault(
         "average-0",
@@ -277,12 +296,14 @@ FAULTS = (
         "no-average",
         "projects have no avgDurationMs",
         "HUB-BATCH-12",
+        "HUB-BATCH-58",
         summaries=each_project(lambda _: {"avgDurationMs": None}),
     ),
     fault(
         "running-apart",
         "projects count no running jobs",
         "HUB-BATCH-13",
+        "HUB-BATCH-57",
         summaries=each_project(lambda _: {"running": 0}),
     ),
     fault(

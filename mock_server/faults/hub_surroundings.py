@@ -123,7 +123,7 @@ FAULTS = (
         "HUB-OVW-50",
         api=overview(lambda it: {"nodes": [node for node in it["nodes"] if node["online"]]}),
     ),
-    fault("projects.used", "a project is listed after its first job", "HUB-PROJ-01", api=UsedProjects),
+    fault("projects.used", "a project is listed after its first job", "HUB-PROJ-01", "HUB-PROJ-51", api=UsedProjects),
     fault("projects.one-each", "a project of two nodes is one entry", "HUB-PROJ-51", api=projects(one_each)),
     fault(
         "projects.online-alone",

@@ -233,7 +233,7 @@ FAULTS = [
     Mutant(
         "hub-webhook-of-a-late-end",
         "What a node reports of a cancelled job is told (SF-97)",
-        ("HUB-WH-50", "HUB-WH-52"),
+        ("HUB-WH-50", "HUB-WH-52", "HUB-CANCEL-04"),
         parts=part(nodes=LateReport),
     ),
     Mutant(
@@ -243,7 +243,10 @@ FAULTS = [
         parts=part(webhooks=SignsAnyway),
     ),
     Mutant(
-        "hub-webhook-bare", "The body is the detail without the envelope", ("HUB-WH-53",), parts=part(webhooks=Bare)
+        "hub-webhook-bare",
+        "The body is the detail without the envelope",
+        ("HUB-WH-53", "HUB-WH-54"),
+        parts=part(webhooks=Bare),
     ),
     Mutant(
         "hub-webhook-timestamp-in-the-body-is-a-number",

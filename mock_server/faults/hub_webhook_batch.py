@@ -161,7 +161,7 @@ FAULTS = [
     Mutant(
         "hub-webhook-batch-twice",
         "Of two jobs that end together both finish the batch (SF-76)",
-        ("HUB-WH-02",),
+        ("HUB-WH-02", "HUB-WH-55", "HUB-WH-56"),
         parts=part(webhooks=BatchTwice),
     ),
     Mutant(
@@ -179,7 +179,7 @@ FAULTS = [
     Mutant(
         "hub-webhook-batch-with-a-retry-to-come",
         "A failure with a retry to come finishes the batch",
-        ("HUB-WH-56",),
+        ("HUB-WH-56", "HUB-WH-02", "HUB-WH-51"),
         parts=part(webhooks=BatchByStatus),
     ),
     Mutant(
@@ -203,7 +203,7 @@ FAULTS = [
     Mutant(
         "hub-webhook-batch-first",
         "`batch.completed` comes before the last job's event",
-        ("HUB-WH-56",),
+        ("HUB-WH-56", "HUB-WH-57"),
         parts=part(webhooks=BatchFirst),
     ),
     Mutant(

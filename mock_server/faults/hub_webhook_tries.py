@@ -243,7 +243,7 @@ FAULTS = [
         ("HUB-WH-67",),
         edit=machine("constants", "webhookRetries", "seconds", value=[5, 30, 120, 600, 1800]),
     ),
-    Mutant("hub-webhook-follows", "Redirects are followed", ("HUB-WH-69",), parts=part(webhooks=Follows)),
+    Mutant("hub-webhook-follows", "Redirects are followed", ("HUB-WH-69", "HUB-WH-65"), parts=part(webhooks=Follows)),
     Mutant(
         "hub-webhook-no-order",
         "An event does not wait for an earlier one of its job",
@@ -266,7 +266,7 @@ FAULTS = [
     Mutant(
         "hub-webhook-secret-as-text",
         "A secret that begins with whsec_ is not read as base64",
-        ("HUB-WH-63",),
+        ("HUB-WH-63", "HUB-WH-59"),
         parts=part(webhooks=SecretAsText),
     ),
 ]

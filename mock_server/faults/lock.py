@@ -74,19 +74,19 @@ FAULTS = (
     Mutant(
         "lock.race",
         "two Runtimes that lock at the same moment both win",
-        ("RT-LOCK-12",),
+        ("RT-LOCK-12", "RT-LOCK-13", "RT-LOCK-50"),
         parts=part(engine=SlowLock),
     ),
     Mutant(
         "lock.any-state",
         "a job that is not pending can be locked",
-        ("RT-LOCK-06", "RT-LOCK-13"),
+        ("RT-LOCK-06", "RT-LOCK-13", "RT-LOCK-50"),
         edit=set_step("lock", **{"from": None, "when": None}),
     ),
     Mutant(
         "lock.again-by-holder",
         "the holder may lock its job again",
-        ("RT-LOCK-50",),
+        ("RT-LOCK-50", "RT-LOCK-06"),
         edit=set_step(
             "lock", **{"from": ["pending", "locked"], "when": "job.lockedBy == null || job.lockedBy == caller"}
         ),
@@ -94,13 +94,13 @@ FAULTS = (
     Mutant(
         "lock.59-seconds",
         "a lock lasts 59 s",
-        ("RT-LOCK-10", "RT-TIME-01"),
+        ("RT-LOCK-10", "RT-TIME-01", "RT-HB-04"),
         edit=machine("constants", "lockTime", value={"seconds": 59}),
     ),
     Mutant(
         "lock.61-seconds",
         "a lock lasts 61 s",
-        ("RT-LOCK-10", "RT-TIME-01"),
+        ("RT-LOCK-10", "RT-TIME-01", "RT-HB-04"),
         edit=machine("constants", "lockTime", value={"seconds": 61}),
     ),
     Mutant(
@@ -112,7 +112,7 @@ FAULTS = (
     Mutant(
         "lock.wrong-code",
         "a second lock gets LOCK_NOT_HELD",
-        ("RT-LOCK-13", "RT-ERR-07"),
+        ("RT-LOCK-13", "RT-ERR-07", "RT-LOCK-50"),
         edit=set_step("lock.refused", answer="LOCK_NOT_HELD"),
     ),
     Mutant(
@@ -126,7 +126,7 @@ FAULTS = (
     Mutant(
         "lock.without-nulls",
         "the lock answer leaves out what is null",
-        ("RT-LOCK-52",),
+        ("RT-LOCK-52", "RT-LOCK-53"),
         parts=part(runtime_api=LockWithoutNulls),
     ),
     Mutant(
@@ -157,7 +157,7 @@ FAULTS = (
     Mutant(
         "lock.failed-again",
         "a failed job can be locked again",
-        ("RT-SM-16", "RT-LOCK-50"),
+        ("RT-SM-16", "RT-LOCK-50", "RT-LOCK-06"),
         edit=set_step("lock", **{"from": ["pending", "failed"]}),
     ),
     Mutant(

@@ -128,28 +128,28 @@ FAULTS = (
     Mutant(
         "logs.key-below",
         "apiKey below the log's own level is accepted",
-        ("RT-LOG-50",),
+        ("RT-LOG-50", "RT-LOG-52", "RT-LOG-60"),
         edit=OPEN,
         parts=forbids(lambda body: any(name.lower() == "apikey" for log in body["logs"] for name in log)),
     ),
     Mutant(
         "logs.key-in-first-only",
         "only the first log of a batch is searched for keys",
-        ("RT-LOG-50",),
+        ("RT-LOG-50", "RT-LOG-52", "RT-LOG-60"),
         edit=OPEN,
         parts=forbids(lambda body: anywhere(body["logs"][0], lambda name: name.lower() == "apikey")),
     ),
     Mutant(
         "logs.key-if-filled",
         "an apiKey that is null or empty is accepted",
-        ("RT-LOG-50",),
+        ("RT-LOG-50", "RT-LOG-52", "RT-LOG-51"),
         edit=several(OPEN, log_property("apiKey", {"nullable": True})),
         parts=forbids(lambda body: any(log.get("apiKey") for log in body["logs"])),
     ),
     Mutant(
         "logs.key-exact-case",
         "apikey in other letters is accepted",
-        ("RT-LOG-51",),
+        ("RT-LOG-51", "RT-LOG-52"),
         edit=OPEN,
         parts=forbids(lambda body: anywhere(body, lambda name: name == "apiKey")),
     ),
@@ -169,7 +169,7 @@ FAULTS = (
     Mutant(
         "logs.part-stored",
         "of a refused batch the logs before the bad one are stored",
-        ("RT-LOG-53",),
+        ("RT-LOG-53", "RT-ERR-62"),
         parts=part(judge=StoresTheGoodOnes),
     ),
     Mutant("logs.accepted-one", "accepted is always 1", ("RT-LOG-54",), parts=part(runtime_api=AlwaysOne)),
@@ -183,13 +183,13 @@ FAULTS = (
     Mutant(
         "logs.any-number",
         "a batch may have any number of logs",
-        ("RT-LOG-55",),
+        ("RT-LOG-55", "RT-ERR-60"),
         edit=schema_property("LogsRequest", "logs", maxItems=100_000),
     ),
     Mutant(
         "logs.none",
         "an empty batch is accepted",
-        ("RT-LOG-55",),
+        ("RT-LOG-55", "RT-ERR-60"),
         edit=schema_property("LogsRequest", "logs", minItems=0),
     ),
     Mutant(
@@ -215,13 +215,13 @@ FAULTS = (
     Mutant(
         "logs.negative",
         "negative latencies are accepted",
-        ("RT-LOG-59",),
+        ("RT-LOG-59", "RT-ERR-60"),
         edit=log_property("latencyMs", {"type": "integer"}),
     ),
     Mutant(
         "logs.fraction",
         "fractions of tokens are accepted",
-        ("RT-LOG-59",),
+        ("RT-LOG-59", "RT-ERR-60"),
         edit=log_property("totalTokens", {"type": "number", "minimum": 0}),
     ),
     Mutant(
@@ -233,7 +233,7 @@ FAULTS = (
     Mutant(
         "logs.no-success",
         "success may be left out",
-        ("RT-LOG-61",),
+        ("RT-LOG-61", "RT-ERR-60"),
         edit=schema("InvocationLog", required=["jobId", "provider", "model", "apiKeyMode", "runtimeInstanceId"]),
     ),
     Mutant(

@@ -192,7 +192,7 @@ FAULTS = (
     Mutant(
         "poll.all-types",
         "a poll lists jobs of types that were not asked for",
-        ("RT-POLL-12",),
+        ("RT-POLL-12", "RT-POLL-53"),
         parts=part(runtime_api=PollAll),
     ),
     Mutant(
@@ -204,7 +204,7 @@ FAULTS = (
     Mutant(
         "poll.no-versions",
         "capabilities filter nothing",
-        ("RT-POLL-13", "RT-POLL-14"),
+        ("RT-POLL-13", "RT-POLL-14", "RT-POLL-56"),
         parts=part(runtime_api=PollNoVersions),
     ),
     Mutant(
@@ -235,7 +235,7 @@ FAULTS = (
     Mutant(
         "poll.lists-cancelled",
         "a poll lists cancelled jobs, too",
-        ("RT-SCHED-08", "RT-CANCEL-02"),
+        ("RT-SCHED-08", "RT-CANCEL-02", "RT-SCHED-01"),
         edit=poll_list(**{"from": ["pending", "cancelled"]}),
     ),
     Mutant(
@@ -244,17 +244,17 @@ FAULTS = (
         ("RT-POLL-63",),
         parts=part(runtime_api=PollTellsUser),
     ),
-    Mutant("poll.locks", "a poll locks what it lists", ("RT-POLL-02",), parts=part(runtime_api=PollLocks)),
+    Mutant("poll.locks", "a poll locks what it lists", ("RT-POLL-02", "RT-SM-05"), parts=part(runtime_api=PollLocks)),
     Mutant(
         "poll.empty-is-null",
         "no job available is null, not an empty list",
-        ("RT-SCHED-06",),
+        ("RT-SCHED-06", "RT-POLL-09"),
         parts=part(runtime_api=PollEmptyIsNull),
     ),
     Mutant(
         "poll.limit-51",
         "a limit of 51 is accepted",
-        ("RT-POLL-51",),
+        ("RT-POLL-51", "RT-SCHED-04", "RT-ERR-60"),
         edit=schema_property("PollRequest", "limit", maximum=51),
     ),
     Mutant(
@@ -298,7 +298,7 @@ FAULTS = (
     Mutant(
         "poll.no-types",
         "an empty list of types is accepted",
-        ("RT-POLL-52",),
+        ("RT-POLL-52", "RT-ERR-60"),
         edit=schema_property("PollRequest", "supportedJobTypes", minItems=0),
     ),
     Mutant(
@@ -334,7 +334,7 @@ FAULTS = (
     Mutant(
         "poll.any-versions",
         "a Runtime that knows no version of the API's is not refused",
-        ("RT-POLL-59",),
+        ("RT-POLL-59", "RT-ERR-14"),
         parts=part(runtime_api=PollAnyVersions),
     ),
     Mutant(

@@ -151,9 +151,19 @@ FAULTS = (
     ),
     Mutant("requests.empty-415", "an empty body is 415", ("RT-ERR-58",), parts=part(judge=EmptyIs415)),
     Mutant("requests.any-bytes", "bytes that are no UTF-8 are accepted", ("RT-ERR-59",), parts=part(judge=AnyBytes)),
-    Mutant("requests.coerces", "a text or true is accepted as a number", ("RT-ERR-70",), parts=part(judge=Coerces)),
+    Mutant(
+        "requests.coerces",
+        "a text or true is accepted as a number",
+        ("RT-ERR-70", "RT-ERR-60"),
+        parts=part(judge=Coerces),
+    ),
     Mutant("requests.no-fractions", "2.0 is no integer", ("RT-ERR-69",), parts=part(judge=NoFractions)),
-    Mutant("requests.null-is-absent", "null is accepted everywhere", ("RT-ERR-72",), parts=part(judge=NullIsAbsent)),
+    Mutant(
+        "requests.null-is-absent",
+        "null is accepted everywhere",
+        ("RT-ERR-72", "RT-ERR-60"),
+        parts=part(judge=NullIsAbsent),
+    ),
     Mutant("requests.any-object", "a body that is no object is accepted", ("RT-ERR-60",), parts=part(judge=AnyObject)),
     Mutant(
         "requests.job-first",
@@ -161,7 +171,12 @@ FAULTS = (
         ("RT-ERR-61",),
         parts=part(judge=JobFirst),
     ),
-    Mutant("requests.noted", "an invalid request is noted on the job", ("RT-ERR-62",), parts=part(judge=NotesRefusals)),
+    Mutant(
+        "requests.noted",
+        "an invalid request is noted on the job",
+        ("RT-ERR-62", "RT-HB-53", "RT-SM-54"),
+        parts=part(judge=NotesRefusals),
+    ),
     Mutant("requests.long-id-400", "a job id too long is 400", ("RT-ERR-79",), parts=part(judge=LongIdIs400)),
     Mutant("requests.nul-500", "a NUL in a job id is 500", ("RT-ERR-80", "RT-ERR-79"), parts=part(judge=NulIs500)),
     Mutant(

@@ -122,7 +122,7 @@ FAULTS = (
     Mutant(
         "result.former-holder",
         "a result is taken although the job went back to pending",
-        ("RT-RES-53", "RT-TIME-03"),
+        ("RT-RES-53", "RT-TIME-03", "RT-ERR-75"),
         edit=several(
             set_step("result.held", require="held || job.status == 'pending'"),
             set_step("result", **{"from": ["pending", *HELD]}),
@@ -143,7 +143,7 @@ FAULTS = (
     Mutant(
         "result.revives-failed",
         "a late result makes a failed job succeeded",
-        ("RT-RES-53",),
+        ("RT-RES-53", "RT-SM-16", "RT-SM-53"),
         edit=several(
             set_step("result.held", require="held || job.status == 'failed'"),
             set_step("result", **{"from": ["failed", *HELD]}),
@@ -165,7 +165,7 @@ FAULTS = (
     Mutant(
         "result.again-201",
         "a repeated result is answered 201",
-        ("RT-RES-15", "RT-IDEM-06"),
+        ("RT-RES-15", "RT-IDEM-06", "RT-RES-51"),
         edit=set_step("result.again", answer=201),
     ),
     Mutant(
@@ -177,7 +177,7 @@ FAULTS = (
     Mutant(
         "result.again-by-author",
         "a repeat is known only by who sent the first",
-        ("RT-RES-61",),
+        ("RT-RES-61", "RT-RES-15", "RT-IDEM-06"),
         edit=several(
             put("components", "schemas", "Result", "properties", "by", value={"type": "string"}),
             lambda document: step(document, "result")["create"]["Result"].update(by="caller"),
@@ -187,7 +187,7 @@ FAULTS = (
     Mutant(
         "result.again-for-a-minute",
         "a repeat is known only as long as the lock would have lasted",
-        ("RT-RES-61",),
+        ("RT-RES-61", "RT-RES-15", "RT-IDEM-06"),
         edit=set_step("result.again", when="body.outputHash == result.outputHash && now <= job.finishedAt + lockTime"),
     ),
     Mutant(
@@ -213,19 +213,19 @@ FAULTS = (
     Mutant(
         "result.race",
         "results at the same moment are all answered 201",
-        ("RT-RES-16", "RT-IDEM-06"),
+        ("RT-RES-16", "RT-IDEM-06", "RT-RES-15"),
         parts=part(engine=ReadThenWrite),
     ),
     Mutant(
         "result.race-500",
         "of results at the same moment all but one are 500",
-        ("RT-RES-15", "RT-IDEM-06"),
+        ("RT-RES-15", "RT-IDEM-06", "RT-RES-16"),
         parts=part(engine=UniqueViolation),
     ),
     Mutant(
         "result.key-joined",
         "the key has no separators",
-        ("RT-IDEM-04", "RT-RES-50"),
+        ("RT-IDEM-04", "RT-RES-50", "RT-RES-16"),
         edit=several(
             set_step("result.again", when=f"{JOINED} || body.outputHash == result.outputHash"),
             lambda document: step(document, "result")["create"]["Result"].update(
@@ -236,7 +236,7 @@ FAULTS = (
     Mutant(
         "result.key-joined-unseen",
         "attempt 1 with hash 1x is taken for attempt 11 with hash x",
-        ("RT-IDEM-04",),
+        ("RT-IDEM-04", "RT-RES-16", "RT-ERR-12"),
         edit=set_step("result.again", when=f"{JOINED} || body.outputHash == result.outputHash"),
     ),
     Mutant(
@@ -339,7 +339,7 @@ FAULTS = (
     Mutant(
         "result.schema-first",
         "the schema version is judged before the lock",
-        ("RT-RES-64",),
+        ("RT-RES-64", "RT-RES-53", "RT-ERR-75"),
         edit=add_step(
             "result.held",
             {
@@ -353,7 +353,7 @@ FAULTS = (
     Mutant(
         "names.underscores",
         "a section of the snapshot is named with underscores",
-        ("RT-DB-38",),
+        ("RT-DB-38", "RT-SNAP-12"),
         parts=part(runtime_api=Underscores),
     ),
     Mutant(
@@ -365,7 +365,7 @@ FAULTS = (
     Mutant(
         "result.unwanted-stored",
         "a result is stored although the job was to be stopped",
-        ("RT-CANCEL-56", "RT-RES-52"),
+        ("RT-CANCEL-56", "RT-RES-52", "RT-CANCEL-50"),
         edit=set_step("result.unwanted", when="job.cancelRequested && job.retryCount > 100"),
     ),
     Mutant(

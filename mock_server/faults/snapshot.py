@@ -181,31 +181,31 @@ FAULTS = (
     Mutant(
         "snapshot.stranger",
         "whoever asks gets the snapshot of a job in work",
-        ("RT-SNAP-50", "RT-AUTH-08"),
+        ("RT-SNAP-50", "RT-AUTH-08", "RT-ERR-75"),
         edit=set_step("snapshot.held", require="job.status in ['locked', 'running'] && now <= job.lockUntil"),
     ),
     Mutant(
         "snapshot.no-lock",
         "the snapshot of a job that nobody holds is given",
-        ("RT-SNAP-50",),
+        ("RT-SNAP-50", "RT-AUTH-08", "RT-ERR-75"),
         edit=set_step("snapshot.held", require="job.lockedBy == null || job.lockedBy == caller"),
     ),
     Mutant(
         "snapshot.former-holder",
         "who held the job once may still read its snapshot",
-        ("RT-SNAP-50",),
+        ("RT-SNAP-50", "RT-ERR-75", "RT-AUTH-08"),
         parts=part(runtime_api=AnyFormerHolder),
     ),
     Mutant(
         "snapshot.lock-last",
         "a stranger learns that a snapshot has expired",
-        ("RT-SNAP-50",),
+        ("RT-SNAP-50", "RT-ERR-75"),
         edit=lock_last,
     ),
     Mutant(
         "snapshot.kept",
         "a snapshot is kept and given for other jobs with the same settings",
-        ("RT-SNAP-02", "RT-SNAP-05"),
+        ("RT-SNAP-02", "RT-SNAP-05", "RT-AUTH-08"),
         parts=part(runtime_api=KeptByPrivacy),
     ),
     Mutant(
@@ -294,7 +294,7 @@ FAULTS = (
     Mutant(
         "snapshot.expired-final",
         "SNAPSHOT_EXPIRED is called not retryable",
-        ("RT-ERR-08",),
+        ("RT-ERR-08", "RT-ERR-64"),
         edit=error("SNAPSHOT_EXPIRED", retryable=False),
     ),
     Mutant(

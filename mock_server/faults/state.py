@@ -70,7 +70,7 @@ FAULTS = (
     Mutant(
         "state.shown-new",
         "a job that nobody took yet is stored as `new`",
-        ("RT-SM-01",),
+        ("RT-SM-01", "RT-SM-02", "RT-DB-12"),
         parts=part(engine=shown(lambda row: {"status": "new"} if untouched(row) else {})),
     ),
     Mutant(
@@ -100,7 +100,7 @@ FAULTS = (
     Mutant(
         "state.shown-late",
         "the row of a locked job says pending until its first heartbeat",
-        ("RT-LOCK-11", "RT-SM-07"),
+        ("RT-LOCK-11", "RT-SM-07", "RT-SM-05"),
         parts=part(engine=shown(_status("pending", "locked"))),
     ),
     Mutant(
@@ -112,7 +112,7 @@ FAULTS = (
     Mutant(
         "state.shown-expired",
         "a job whose lock lapsed stays `expired`, though polls list it",
-        ("RT-SM-50",),
+        ("RT-SM-50", "RT-SM-51", "RT-SM-22"),
         parts=part(
             engine=shown(
                 lambda row: (
@@ -148,7 +148,7 @@ FAULTS = (
     Mutant(
         "state.number-as-target",
         "a targetId is listed as an object",
-        ("RT-DB-10",),
+        ("RT-DB-10", "RT-POLL-11"),
         parts=part(
             runtime_api=listed(lambda entry: {"targetId": {"type": entry["targetType"], "id": entry["targetId"]}})
         ),
@@ -156,13 +156,13 @@ FAULTS = (
     Mutant(
         "state.version-as-number",
         "the output schema's version is listed as a number",
-        ("RT-DB-20",),
+        ("RT-DB-20", "RT-POLL-11"),
         parts=part(runtime_api=listed(lambda _: {"outputSchemaVersion": 1})),
     ),
     Mutant(
         "state.refused-once",
         "the first lock of a job that lapsed is refused, though polls list it",
-        ("RT-SM-51",),
+        ("RT-SM-51", "RT-LOCK-12"),
         parts=part(engine=RefusedOnce),
     ),
     Mutant(
@@ -176,13 +176,13 @@ FAULTS = (
     Mutant(
         "lock.example-refused",
         "an instance id that ends in a digit, as in the protocol's own example, can't lock",
-        ("RT-LOCK-01",),
+        ("RT-LOCK-01", "RT-AUTH-58"),
         edit=put("components", "schemas", "LockRequest", "properties", "runtimeInstanceId", value=ENDS_IN_A_LETTER),
     ),
     Mutant(
         "heartbeat.example-refused",
         "an instance id that ends in a digit, as in the protocol's own example, can't heartbeat",
-        ("RT-HB-01",),
+        ("RT-HB-01", "RT-AUTH-58"),
         edit=put(
             "components", "schemas", "HeartbeatRequest", "properties", "runtimeInstanceId", value=ENDS_IN_A_LETTER
         ),
@@ -190,13 +190,13 @@ FAULTS = (
     Mutant(
         "poll.example-refused",
         "an instance id that ends in a digit, as in the protocol's own example, can't poll",
-        ("RT-POLL-01",),
+        ("RT-POLL-01", "RT-AUTH-58"),
         edit=put("components", "schemas", "PollRequest", "properties", "runtimeInstanceId", value=ENDS_IN_A_LETTER),
     ),
     Mutant(
         "state.stamp",
         "createdAt is stamped with every change, updatedAt never",
-        ("RT-DB-33", "RT-DB-34"),
+        ("RT-DB-33", "RT-DB-34", "RT-RETRY-56"),
         edit=machine("stamp", value="createdAt"),
     ),
     Mutant(
@@ -208,7 +208,7 @@ FAULTS = (
     Mutant(
         "state.cancelled-again",
         "a revocation cancels jobs that failed",
-        ("RT-SM-53", "RT-SM-54"),
+        ("RT-SM-53", "RT-SM-54", "RT-SM-16"),
         edit=several(
             set_step("revoke.pending", **{"from": ["pending", "failed"]}),
             set_step("revoke.finished", **{"from": ["succeeded", "cancelled"]}),
