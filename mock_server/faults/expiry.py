@@ -34,7 +34,7 @@ FAULTS = (
     Mutant(
         "lapse.counted-twice",
         "a lapse costs two retries",
-        ("RT-RETRY-53", "RT-RETRY-06", "RT-TIME-50"),
+        ("RT-RETRY-51", "RT-RETRY-02", "RT-RETRY-01"),
         edit=machine(
             "effects",
             "requeue",

@@ -259,7 +259,7 @@ FAULTS = (
     Mutant(
         "generated.no-index",
         "details of a batch do not say which log is wrong",
-        ("RT-LOG-52", "RT-LOG-53", "RT-LOG-61"),
+        ("RT-ERR-65", "RT-LOG-52", "RT-LOG-53"),
         parts=part(errors=NoIndex),
         generated=True,
     ),
