@@ -216,7 +216,7 @@ async def judge_sums(given: HubGiven, batch: str, total: int) -> float:
     told_ = await summary(given, batch)
     held: Any = told_.get("counts")
     with about("HUB-BATCH-08"):
-        counts = {name: held.get(name) for name in STATUSES} if isinstance(held, dict) else {}
+        counts: dict[str, Any] = {name: held.get(name) for name in STATUSES} if isinstance(held, dict) else {}
         good = bool(counts) and all(map(is_integer, counts.values()))
         good = good and sum(counts.values()) == told_.get("total") == total
         expect(good, f"counts that add up to {total}", f"{json.dumps(held)} of {told_.get('total')}", "/data/counts")
