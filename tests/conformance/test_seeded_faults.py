@@ -8,6 +8,9 @@ import pytest
 from test_command import contract
 
 import openapi
+from conformance import traceability
+from conformance.catalogue import checks_by_rule
+from conformance.systems import SYSTEMS
 from mock_server.faults import FAULTS
 from mock_server.mutants import registry
 
@@ -35,6 +38,16 @@ def test_a_fault_is_found_by_a_rule_named_for_it(everything, id_):
     done, verdicts = everything
     verdict = verdicts[id_]
     assert set(verdict["failed"]) & set(verdict["named"]), done.stdout
+
+
+def test_every_rule_that_is_judged_fails_under_some_fault(everything):
+    """By this very run, not by the record of what all checks say (``test_traceability.py``)."""
+    _, verdicts = everything
+    shown = {rule for verdict in verdicts.values() for rule in verdict["failed"]}
+    register = [rule for system in SYSTEMS for rule in system.contract.register.values()]
+    judged = [rule.id for rule in register if rule.id in checks_by_rule() and traceability.observable(rule)]
+    assert len(judged) > 600
+    assert [rule for rule in judged if rule not in shown and rule not in traceability.reasons()] == []
 
 
 def test_the_whole_run_says_so(everything):
