@@ -21,7 +21,7 @@ SKIPPED = 2
 
 
 async def drawn(strategy: SearchStrategy[Made], seed: int, count: int) -> Sequence[Made]:
-    """So many values of a strategy, each of a run of its own: a single one spends most of them on variations of others."""
+    """So many values of a strategy, each of a run of its own: one run spends most of them on variations of others."""
     return [await _drawn(strategy, f"{seed} {number}") for number in range(count)]
 
 

@@ -1,4 +1,4 @@
-"""Sequences of commands: playing them beside the model, trying what can be done in a situation, telling what differs."""
+"""Sequences of commands: playing them beside the model, trying what can be done somewhere, telling what differs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAKE, TIME = "make", "time"
 
 @dataclass(frozen=True)
 class Command:
-    """One thing that happens to job number ``job``; ``what`` says more, by kind; ``who`` is empty where nobody does it."""
+    """One thing that happens to job number ``job``; ``what`` says more, by kind; ``who`` is empty where nobody asks."""
 
     kind: str
     job: int = 0
@@ -82,15 +82,15 @@ class Plays:
     async def tried(self, way: Sequence[Command], cells: Iterable[Command]) -> None:
         """Try commands where a way leads. Fails the check with what differs.
 
-        What the text has changing nothing is tried on one job, one after the other, and the job is looked at afterwards;
-        then whatever changes it, each on a job of its own. Only limits are met one after the other, on one job.
+        What the text has changing nothing is tried on one job, one after the other, and the job is looked at
+        afterwards; then whatever changes it, each on a job of its own. Limits are met one after the other, on one job.
         """
         play = await self._there(way)
         different: dict[Hashable, Command] = {}
         for command in cells:
             different.setdefault(play.cell(command), command)
         sent = [command for command in different.values() if not play.changes(command)]
-        for number, command in enumerate(sent, 1):
+        for number in range(1, len(sent) + 1):
             await self._done(play, [*way, *sent[:number]], look=number == len(sent))
         for number, command in enumerate([command for command in different.values() if command not in sent]):
             if number and command.kind != TIME:

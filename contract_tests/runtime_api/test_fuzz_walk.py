@@ -23,7 +23,6 @@ COUNT = 5
 async def test_of_the_machine(given: Given, seed: int, examples: int) -> None:
     """Any sequence over several jobs: each answer, and every column of the jobs, are as the machine has them."""
     ready(given)
-    given.clock.needs_to_stand()
     if "inspect-job" not in given.states.offered:
         raise CheckSkipped("needs the provider state inspect-job")
     for sequence in await drawn(WALKS.sequences(), seed, COUNT + examples):

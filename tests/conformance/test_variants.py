@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from serve_variants import CATALOGUE
 from test_command import contract, last_line
+from variant_traits import FUZZED
 
 KEY = "key-of-the-variants"
 SECRET = "whsec_dGhlIHNlY3JldCBvZiB0aGUgdmFyaWFudHM="
@@ -24,6 +25,7 @@ SIDE_BY_SIDE = 3  # some of them wait
 KEYS = {"runtime-api": "--api-key", "agent-hub": "--token"}
 BUILDS = [f"{system}/{build}" for system, variants in CATALOGUE.items() for build in variants.builds]
 TRAITS = [f"{system}/{trait}" for system, variants in CATALOGUE.items() for trait in variants.traits]
+SLOW = [f"{system}/{name}{FUZZED}" for system, variants in CATALOGUE.items() for name in variants.fuzzed_slowly]
 
 
 def check(name: str, url: str) -> subprocess.CompletedProcess[str]:
@@ -31,7 +33,7 @@ def check(name: str, url: str) -> subprocess.CompletedProcess[str]:
     variants = CATALOGUE[system]
     states = f"{url}/__control__/provider-states/{system}"
     arguments = ["--base-url", url, "--provider-states", states, KEYS[system], KEY, *variants.arguments(build)]
-    if build not in variants.fuzzed:
+    if not variants.is_fuzzed(build):
         arguments.append("--no-fuzz")
     secret = variants.secret(build, SECRET)
     if system == "agent-hub" and secret is not None:
@@ -77,6 +79,13 @@ def test_a_build_that_is_right_in_another_way_is_conformant(checked, name):
 @pytest.mark.soak
 @pytest.mark.parametrize("name", TRAITS)
 def test_each_trait_alone_is_conformant(checked, name):
+    done = checked[name].result()
+    assert (done.returncode, last_line(done)) == (0, "conformant"), done.stdout + done.stderr
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", SLOW)
+def test_what_is_late_by_right_is_conformant_to_generated_requests(checked, name):
     done = checked[name].result()
     assert (done.returncode, last_line(done)) == (0, "conformant"), done.stdout + done.stderr
 
