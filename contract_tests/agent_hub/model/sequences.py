@@ -49,6 +49,9 @@ SITUATIONS = {
     "done": way("done", "time after", "time third"),
     "waiting": way("limited", "time after", "time third"),
     "waiting again": way("limited", "time after", "time after", "time after"),
+    "waiting, retried by hand": way(
+        "limited", "time after", "time after", "time after", "cancel", "retry", "time after"
+    ),
     "waiting, lost": way("lost", "time after", "time after"),
     "waiting, lost with its node": way("long", "time third", "offline", "time after"),
     "failed": way("broken", "time after", "time third"),
