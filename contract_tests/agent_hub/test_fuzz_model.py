@@ -31,3 +31,14 @@ async def test_every_limit(given: HubGiven, state: str) -> None:
     """Before what is due, at it and after it, in every situation: the job is as the machine has it."""
     ready(given)
     await visited(given, state, ("time",))
+
+
+@fuzz
+@requirement(
+    "HUB-FAIL-50", "HUB-FAIL-51", "HUB-FAIL-52", "HUB-NODE-53", "HUB-GET-63", "HUB-GET-64", "HUB-GET-65", "HUB-GET-66"
+)
+@pytest.mark.parametrize("state", STATES)
+async def test_every_node(given: HubGiven, state: str) -> None:
+    """Its node goes offline or comes back, in every situation: the job is as the machine has it."""
+    ready(given)
+    await visited(given, state, ("offline", "online", "make"))

@@ -132,7 +132,9 @@ async def test_a_retry_comes_when_it_was_said_to_come(given: HubGiven) -> None:
         given.clock.needs_advance()
         await given.clock.advance((due - await given.clock.now()) / 1000 - 2 * margin)
     early = await given.detail(job)
-    expect(early.get("attempt") == 1, f"no second attempt before {detail['nextRetryAt']}", "one", "/data/attempt")
+    looked_in_time = given.clock.stands or await given.clock.now() < due  # where time flows a request may take long
+    good = early.get("attempt") == 1 or not looked_in_time
+    expect(good, f"no second attempt before {detail['nextRetryAt']}", "one", "/data/attempt")
     await given.clock.advance(0.001 if given.clock.stands else 3 * margin)
     detail = await given.until(
         job, "running", seconds=1 if given.clock.stands else given.timing.sweep, rule="HUB-GET-13"

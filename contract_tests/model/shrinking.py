@@ -46,21 +46,25 @@ async def explained(
 ) -> CheckFailed:
     """The failure by the shortest sequence, repeated on its own: its commands are those of the repetition.
 
-    Where it can't be repeated, it is told as it was, with all that was sent.
+    Played alone, with a look after each item, it may show another failure before: then that one is told. Where none can
+    be repeated, it is told as it was, with all that was sent.
     """
     if isinstance(failure, NoAnswer):
+        return failure
+    repeated = await play(sequence)
+    if repeated is None or isinstance(repeated, NoAnswer):
         return failure
 
     async def shows(less: Sequence[Item]) -> bool:
         found = await play(less)
-        return found is not None and (found.rules, found.pointer) == (failure.rules, failure.pointer)
+        return found is not None and (found.rules, found.pointer) == (repeated.rules, repeated.pointer)
 
     best: Sequence[Item] = await shortest(sequence, shows)
     simple = simpler(best)
     best = simple if list(simple) != list(best) and await shows(simple) else best
     transport.mark(True)
     found = await play(best)
-    if found is None or found.rules != failure.rules:
+    if found is None or found.rules != repeated.rules:
         transport.mark(False)
         return failure
     return told(found, best)

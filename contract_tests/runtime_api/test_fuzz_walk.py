@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from contract_tests.checks import CheckSkipped, fuzz, requirement
 from contract_tests.fuzz.walks import drawn
-from contract_tests.runtime_api.model.sequences import offered, played, ready, shown
-from contract_tests.runtime_api.model.walks import sequences
+from contract_tests.runtime_api.model.sequences import offered, plays, ready
+from contract_tests.runtime_api.model.walks import WALKS
 
 if TYPE_CHECKING:
     from contract_tests.given import Given
 
-WALKS = 5
+COUNT = 5
 
 
 @fuzz
@@ -23,11 +23,7 @@ WALKS = 5
 async def test_of_the_machine(given: Given, seed: int, examples: int) -> None:
     """Any sequence over several jobs: each answer, and every column of the jobs, are as the machine has them."""
     ready(given)
-    given.clock.needs_to_stand()
     if "inspect-job" not in given.states.offered:
         raise CheckSkipped("needs the provider state inspect-job")
-    for sequence in await drawn(sequences(), seed, WALKS + examples):
-        possible = [command for command in sequence if offered([command], given)]
-        failure = await played(given, possible)
-        if failure is not None:
-            raise await shown(given, possible, failure)
+    for sequence in await drawn(WALKS.sequences(), seed, COUNT + examples):
+        await plays(given).walk([command for command in sequence if offered([command], given)])

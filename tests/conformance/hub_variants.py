@@ -160,6 +160,14 @@ VARIANTS = Variants(
     TRAITS,
     BUILDS,
     fuzzed=("talkative",),
+    fuzzed_slowly=(
+        "other numbers",
+        "of old",
+        "no node-online, no default-callback",
+        "time flows",
+        "time flows, swept late",
+        "short times",
+    ),
     slow=(
         "closes at the end",
         "events: CRLF",

@@ -18,20 +18,23 @@ from conformance.systems import find
 from contract_tests.agent_hub import test_fuzz_model as hub_model
 from contract_tests.agent_hub import test_fuzz_walk as hub_walk
 from contract_tests.agent_hub.given import HubTiming
-from contract_tests.agent_hub.model import playing as hub_playing
+from contract_tests.agent_hub.model import rules as hub_rules
 from contract_tests.agent_hub.model import sequences as hub_sequences
+from contract_tests.agent_hub.model.walks import WALKS as HUB_WALKS
 from contract_tests.checks import CheckFailed, CheckSkipped
+from contract_tests.fuzz.walks import drawn
 from contract_tests.given import Timing
 from contract_tests.model.stepper import Stepper
 from contract_tests.runtime_api import test_fuzz_model as test_model
 from contract_tests.runtime_api import test_fuzz_walk
 from contract_tests.runtime_api.model import sequences
 from contract_tests.runtime_api.model.rules import ANSWERS, BEGINS, COLUMNS, MOVES
+from contract_tests.runtime_api.model.walks import WALKS
 
 KEY = "key-of-the-model"
 TOKEN = "zqa_live_of_the_model"
 SETTINGS = {"runtime-api": {"api_key": KEY}, "agent-hub": {"token": TOKEN, "second_token": f"{TOKEN}_b"}}
-HUB_CELLS = (hub_model.test_every_operation, hub_model.test_every_limit)
+HUB_CELLS = (hub_model.test_every_operation, hub_model.test_every_limit, hub_model.test_every_node)
 CELLS = (test_model.test_every_caller, test_model.test_every_end, test_model.test_every_action)
 
 
@@ -39,6 +42,13 @@ CELLS = (test_model.test_every_caller, test_model.test_every_end, test_model.tes
 def base_url():
     secrets = {"CONTRACT_API_KEY": KEY, "CONTRACT_HUB_TOKEN": TOKEN}
     with reference.serve(secrets, "--clock", "manual") as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def flowing():
+    """A reference whose time flows."""
+    with reference.serve({"CONTRACT_API_KEY": KEY, "CONTRACT_HUB_TOKEN": TOKEN}, "--clock", "real") as url:
         yield url
 
 
@@ -95,8 +105,8 @@ def test_every_transition_is_visited(base_url, monkeypatch):
     assert visited == set(sequences.stepper(Timing()).transitions())
 
 
-NOT_TOLD = {"silence.known", "hear", "progress", "progress.same", "progress.dropped", "take.gone"}
-"""What nodes tell beyond the end of a round is in no detail, or free there; it has checks of its own."""
+NOT_MET = {"take.gone"}
+"""A job that is gone by the time that its node takes it: what a hub's scheduler knows is its own."""
 
 
 def test_every_transition_of_the_hub_is_visited(base_url, monkeypatch):
@@ -105,7 +115,7 @@ def test_every_transition_of_the_hub_is_visited(base_url, monkeypatch):
     for check in HUB_CELLS:
         for state in hub_model.STATES:
             assert judged(world, check, state=state)[0] is None
-    assert visited == set(hub_sequences.stepper(HubTiming()).transitions()) - NOT_TOLD
+    assert visited == set(hub_sequences.stepper(HubTiming()).transitions()) - NOT_MET
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -135,6 +145,80 @@ def test_a_fault_of_the_hub_is_seen_by_few_commands(base_url, fault, check, stat
     assert failure is not None
     print(failure, failure.rules, failure.step, len(commands))
     assert len(commands) <= 24, commands
+
+
+@pytest.mark.parametrize(
+    ("mutant", "check", "state", "by"),
+    [
+        (
+            "gen.rt.guard.fail.retried",
+            test_model.test_every_caller,
+            "failed",
+            "make (plain), job 0; lock by the holder, job 0; fail (final) by the holder, job 0",
+        ),
+        (
+            "gen.rt.effect-dropped.release.lockUntil",
+            test_model.test_every_caller,
+            "pending",
+            "make (plain), job 0; lock by the holder, job 0; fail by the holder, job 0",
+        ),
+        (
+            "gen.rt.target.expired.retried.cancelled",
+            test_model.test_every_caller,
+            "pending",
+            "make (plain), job 0; lock by the holder, job 0; time (after), job 0",
+        ),
+        (
+            "gen.rt.steps-swapped.fail.held.fail.cancelled",
+            test_model.test_every_end,
+            "locked",
+            "make (plain), job 0; lock by the holder, job 0; revoke, job 0; fail by the former, job 0",
+        ),
+        (
+            "gen.rt.source-added.cancel.failed",
+            test_model.test_every_action,
+            "failed",
+            "make (short, once), job 0; lock by the holder, job 0; time (after), job 0; cancel, job 0",
+        ),
+        (
+            "gen.hub.guard.silence",
+            hub_model.test_every_limit,
+            "running",
+            "make (lost), job 0; time (third), job 0; offline, job 0; time (after), job 0",
+        ),
+        (
+            "gen.hub.effect-dropped.again.failureType",
+            hub_model.test_every_operation,
+            "queued",
+            "make (limited), job 0; time (after), job 0; time (after), job 0",
+        ),
+        (
+            "gen.hub.target.report.done.failed",
+            hub_model.test_every_node,
+            "done",
+            "make (done), job 0; time (third), job 0",
+        ),
+        (
+            "gen.hub.steps-swapped.cancel.waiting.cancel.refused",
+            hub_model.test_every_operation,
+            "waiting",
+            "make (limited), job 0; time (third), job 0; cancel by the owner, job 0",
+        ),
+        (
+            "gen.hub.source-added.retry.queued",
+            hub_model.test_every_operation,
+            "queued",
+            "make (long), job 0; make (behind), job -1; retry by the owner, job 1",
+        ),
+    ],
+)
+def test_a_generated_mutant_is_shown_by_the_shortest_sequence(base_url, mutant, check, state, by):
+    failure, commands = judged(reference.make_world(base_url, mutant=mutant), check, state=state)
+    print(failure, failure and failure.rules, len(commands))
+    assert failure is not None
+    assert f"(by: {by})" in failure.actual
+    assert all(command.startswith("curl ") for command in commands)
+    assert len(commands) <= 14, commands
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -190,6 +274,28 @@ def test_a_walk_shows_a_fault_by_the_shortest_sequence(base_url, fault):
     assert len(commands) <= 14, commands
 
 
+FLOWING = [
+    pytest.param(test_fuzz_walk.test_of_the_machine, {"seed": 1, "examples": 0}, "lapse.keeps-lock", id="runtime-api"),
+    pytest.param(hub_walk.test_of_the_machine, {"seed": 1, "examples": 4}, "hub-cancel.no-finish", id="agent-hub"),
+]
+
+
+@pytest.mark.parametrize(("check", "values", "fault"), FLOWING)
+def test_where_time_flows_the_reference_walks_and_a_fault_is_seen(flowing, check, values, fault):
+    assert judged(reference.make_world(flowing), check, **values)[0] is None
+    assert judged(reference.make_world(flowing, mutant=fault), check, **values)[0] is not None
+
+
+@pytest.mark.parametrize("walks", [WALKS, HUB_WALKS], ids=["runtime-api", "agent-hub"])
+def test_walks_are_different_ones_and_the_same_for_the_same_seed(walks):
+    found = asyncio.run(drawn(walks.sequences(), 1, 12))
+    assert found == asyncio.run(drawn(walks.sequences(), 1, 12))
+    assert len(set(found)) == 12
+    assert all(len(sequence) == walks.jobs + walks.length for sequence in found)
+    kinds = [command.kind for sequence in found for command in sequence]
+    assert {*walks.often, "make"} == set(kinds)
+
+
 def test_without_what_it_takes_it_is_skipped_by_name(base_url):
     world = reference.make_world(base_url)
     with pytest.raises(CheckSkipped, match="advance-time"):
@@ -214,8 +320,9 @@ def test_the_model_knows_every_rule_that_it_names():
     for check in (*HUB_CELLS, hub_walk.test_of_the_machine):
         assert {hub[rule].level for rule in check.requirements} == {"decision"}
     assert {
-        *hub_playing.ANSWERS.values(),
-        *(rule for one in hub_playing.FIELDS.values() for rule in one.values()),
+        *hub_rules.ANSWERS.values(),
+        *hub_rules.REPORTS.values(),
+        *(rule for one in hub_rules.FIELDS.values() for rule in one.values()),
     } <= set(hub)
     steps = set(sequences.stepper(Timing()).transitions())
     assert set(MOVES) | set(COLUMNS) <= steps

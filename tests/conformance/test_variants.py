@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from serve_variants import CATALOGUE
 from test_command import contract, last_line
+from variant_traits import FUZZED
 
 KEY = "key-of-the-variants"
 SECRET = "whsec_dGhlIHNlY3JldCBvZiB0aGUgdmFyaWFudHM="
@@ -26,6 +27,7 @@ SIDE_BY_SIDE = 3  # some of them wait
 KEYS = {"runtime-api": "--api-key", "agent-hub": "--token"}
 BUILDS = [f"{system}/{build}" for system, variants in CATALOGUE.items() for build in variants.builds]
 TRAITS = [f"{system}/{trait}" for system, variants in CATALOGUE.items() for trait in variants.traits]
+SLOW = [f"{system}/{name}{FUZZED}" for system, variants in CATALOGUE.items() for name in variants.fuzzed_slowly]
 
 
 SEEDS = range(2, 11)
@@ -38,7 +40,7 @@ def check(name: str, url: str, *more: str) -> subprocess.CompletedProcess[str]:
     states = f"{url}/__control__/provider-states/{system}"
     arguments = ["--base-url", url, "--provider-states", states, KEYS[system], KEY]
     arguments += [*variants.arguments(build), *more]
-    if build not in variants.fuzzed:
+    if not variants.is_fuzzed(build):
         arguments.append("--no-fuzz")
     secret = variants.secret(build, SECRET)
     if system == "agent-hub" and secret is not None:
@@ -100,6 +102,13 @@ def test_a_build_is_conformant_with_every_seed(name):
         for seed in SEEDS:
             done = check(name, urls[name], "--seed", str(seed))
             assert (done.returncode, last_line(done)) == (0, "conformant"), done.stdout + done.stderr
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", SLOW)
+def test_what_is_late_by_right_is_conformant_to_generated_requests(checked, name):
+    done = checked[name].result()
+    assert (done.returncode, last_line(done)) == (0, "conformant"), done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("system", CATALOGUE)

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from variant_streams import EventStyle
     from variant_wire import Posting, Style
 
+FUZZED = ", fuzzed"
+"""What is put behind the name of a build to have generated requests sent to it, too."""
+
 
 @dataclass(frozen=True)
 class Trait:
@@ -53,12 +56,19 @@ class Variants:
     """Builds that show many traits at once; every trait but the slow ones is in one of them."""
     fuzzed: tuple[str, ...] = ()
     """Builds that generated requests are sent to as well."""
+    fuzzed_slowly: tuple[str, ...] = ()
+    """Those whose generated requests take long, since time flows or a sweeper is late: in the soak alone."""
     slow: tuple[str, ...] = ()
     """Traits whose checks take long: in the soak alone."""
 
     def of(self, name: str) -> list[Trait]:
         """The traits of a build, or a single one, by name."""
-        return [self.traits[trait] for trait in self.builds.get(name, (name,))]
+        plain = name.removesuffix(FUZZED)
+        return [self.traits[trait] for trait in self.builds.get(plain, (plain,))]
+
+    def is_fuzzed(self, name: str) -> bool:
+        """Whether generated requests are sent to a build."""
+        return name in self.fuzzed or name.endswith(FUZZED)
 
     def arguments(self, name: str) -> list[str]:
         """What the check of a build has to be told."""

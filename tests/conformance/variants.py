@@ -229,7 +229,21 @@ BUILDS: dict[str, tuple[str, ...]] = {
     "swept late": ("sweeper late, shows the old state", "ids: 128 characters", "no documents", "bodies of 40 MiB"),
     "in real time": ("time flows", "more properties"),
     "in fast time": ("time flies",),
+    "swept late as time flows": ("time flows", "sweeper late, shows expired"),
     "few states": ("no inspect-job", "no reset, no rerun", "no cancel, no consent, no credential"),
 }
 
-VARIANTS = Variants(TRAITS, BUILDS, fuzzed=("talkative", "other numbers"), slow=("sweeper a second late",))
+VARIANTS = Variants(
+    TRAITS,
+    BUILDS,
+    fuzzed=("talkative", "other numbers"),
+    fuzzed_slowly=(
+        "expired for a while",
+        "swept late",
+        "in real time",
+        "in fast time",
+        "swept late as time flows",
+        "sweeper a second late",
+    ),
+    slow=("sweeper a second late",),
+)

@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from contract_tests.client import Call, RuntimeApi
+    from contract_tests.model.sequences import Command
     from contract_tests.runtime_api.model.believed import Job
 
 RUNTIMES = ("runtime-a", "runtime-b", "runtime-c")
 CALLERS = ("holder", "former", "stranger")
 OTHER_HASH = "sha256-other"
-
-
-@dataclass(frozen=True)
-class Command:
-    """One thing that happens to job number ``job``; ``what`` says more, by kind."""
-
-    kind: str
-    job: int = 0
-    who: str = "holder"
-    what: str = ""
-
-    def __str__(self) -> str:
-        by = f" by the {self.who}" if self.kind in OPERATIONS else ""
-        return f"{self.kind}{f' ({self.what})' if self.what else ''}{by}, job {self.job}"
 
 
 OPERATIONS = {

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from contract_tests.checks import CheckFailed
+    from contract_tests.model.sequences import Command
 
 ANSWERS = {
     "make": "RT-IDEM-02",
@@ -84,9 +85,9 @@ def _of_column(column: str) -> str:
     return rule
 
 
-def begins(kind: str, failure: CheckFailed) -> CheckFailed:
+def begins(command: Command, failure: CheckFailed) -> CheckFailed:
     """The failure of a command by which a check starts: it is told once, under the rule that has checks of its own."""
-    rule = BEGINS.get(kind)
+    rule = BEGINS.get(command.kind)
     if rule and failure.step is None:
-        failure.rules, failure.step = (rule,), f"{kind} where checks begin"
+        failure.rules, failure.step = (rule,), f"{command.kind} where checks begin"
     return failure

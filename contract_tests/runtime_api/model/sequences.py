@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from contract_tests.checks import CheckFailed, CheckSkipped
-from contract_tests.model.shrinking import explained
+from contract_tests.checks import CheckSkipped
+from contract_tests.model.sequences import Command, Plays
 from contract_tests.runtime_api.model.believed import stepper
-from contract_tests.runtime_api.model.commands import CALLERS, OPERATIONS, WAYS, Command, needs
+from contract_tests.runtime_api.model.commands import CALLERS, OPERATIONS, WAYS, needs
 from contract_tests.runtime_api.model.playing import Play
 from contract_tests.runtime_api.model.rules import begins
 
@@ -24,7 +23,7 @@ def way(made: str, *steps: str) -> tuple[Command, ...]:
     for step in steps:
         word, _, who = step.partition("/")
         kind, _, what = word.partition(" ")
-        found.append(Command(kind, 0, who or "holder", what))
+        found.append(Command(kind, 0, who or ("holder" if kind in OPERATIONS else ""), what))
     return tuple(found)
 
 
@@ -89,8 +88,8 @@ def tried(kind: str, situation: str) -> list[Command]:
     ways = WAYS[kind]
     if kind == "result" and state != "succeeded":
         ways = tuple(what for what in ways if what != "other")  # one is as good as the other
-    callers = CALLERS if kind in OPERATIONS else CALLERS[:1]
-    return [Command(kind, 0, who, what) for who in callers for what in (ways if who == "holder" else ways[:1])]
+    callers = CALLERS if kind in OPERATIONS else ("",)
+    return [Command(kind, 0, who, what) for who in callers for what in (ways if who in ("", "holder") else ways[:1])]
 
 
 def offered(commands: Iterable[Command], given: Given) -> bool:
@@ -106,85 +105,15 @@ def ready(given: Given) -> None:
         raise CheckSkipped("needs the provider state job")
 
 
-async def played(given: Given, commands: Sequence[Command]) -> CheckFailed | None:
-    """Play a sequence on jobs of its own, looking after each command; the failure, if there is one."""
-    play = Play(given, stepper(given.timing))
-    try:
-        for command in commands:
-            await play.do(command)
-    except CheckFailed as failure:
-        return failure
-    return None
-
-
-async def shown(given: Given, commands: Sequence[Command], failure: CheckFailed) -> CheckFailed:
-    """The failure by the shortest sequence that shows it."""
-    return await explained(commands, failure, lambda less: played(given, less), given.api.transport, numbered)
-
-
-def numbered(commands: Sequence[Command]) -> list[Command]:
-    """The same with jobs that the sequence itself makes, by their numbers from 0."""
-    made, found = 0, []
-    for command in commands:
-        made += command.kind == "make"
-        found.append(command if command.kind == "make" or not made else replace(command, job=command.job % made))
-    return found
+def plays(given: Given) -> Plays:
+    """How sequences are played on a build."""
+    return Plays(lambda: Play(given, stepper(given.timing)), given.api.transport, begins)
 
 
 async def visited(given: Given, state: str, kinds: Sequence[str]) -> None:
-    """Try these kinds of commands in the situations of a state, by every caller. Fails the check with what differs.
-
-    What the text has changing nothing is tried on one job, one after the other, and the job is looked at afterwards;
-    whatever changes it is tried on a job of its own.
-    """
+    """Try these kinds of commands in the situations of a state, by every caller. Fails the check with what differs."""
     for name, commands in SITUATIONS.items():
         if name.startswith(state) and offered(commands, given):
-            cells = [one for kind in kinds for one in tried(kind, name)]
-            await _visited(given, commands, [one for one in cells if offered([one], given)])
-
-
-async def _visited(given: Given, commands: Sequence[Command], cells: Sequence[Command]) -> None:
-    """The cells of one situation."""
-    if not cells:
-        return
-    play = await _there(given, commands)
-    sent: list[Command] = []
-    seen: set[tuple[str, str, str]] = set()
-    changing: list[Command] = []
-    for command in cells:
-        cell = (command.kind, play.caller(command), command.what)
-        if cell in seen:
-            continue
-        seen.add(cell)
-        if play.changes(command):
-            changing.append(command)
-            continue
-        sent.append(command)
-        await _done(given, play, [*commands, *sent], look=False)
-    if sent:
-        try:
-            await play.unchanged(sent[-1])
-        except CheckFailed as failure:
-            raise await shown(given, [*commands, *sent], failure) from None
-    for number, command in enumerate(changing):
-        if number and command.kind != "time":  # limits are met one after the other, on one job
-            play, sent = await _there(given, commands), []
-        sent.append(command)
-        await _done(given, play, [*commands, *sent], look=True)
-
-
-async def _there(given: Given, commands: Sequence[Command]) -> Play:
-    play = Play(given, stepper(given.timing))
-    for number, command in enumerate(commands):
-        try:
-            await play.do(command, look=number == len(commands) - 1)
-        except CheckFailed as failure:
-            raise begins(command.kind, await shown(given, commands[: number + 1], failure)) from None
-    return play
-
-
-async def _done(given: Given, play: Play, commands: Sequence[Command], *, look: bool) -> None:
-    try:
-        await play.do(commands[-1], look=look)
-    except CheckFailed as failure:
-        raise await shown(given, commands, failure) from None
+            cells = [one for kind in kinds for one in tried(kind, name) if offered([one], given)]
+            if cells:
+                await plays(given).tried(commands, cells)
