@@ -245,6 +245,7 @@ async def test_the_quiet_stream(api: HubApi, given: HubGiven, clock: Clock) -> N
     times = (4, 2) if clock.advances else (1, 1)
     lasts = round((sum(times) + 3) * (every + 4 * clock.margin))
     job = await scripted(given, {"afterSeconds": lasts, "result": "done"})
+    await given.until(job, "running")
     last = 0
     for part, number in enumerate(times):
         parts = {"last_event_id": str(last)} if part else {}
