@@ -222,10 +222,9 @@ def test_without_provider_states_what_needs_none_is_judged(base_url):
     passed = {check.id for check in suites.checks.values() if check.status == "passed"}
     assert passed == {"hub.fuzz_valid.projects", "hub.fuzz_valid.overviews", "hub.fuzz_invalid.lists"}
     reasons = {check.message for check in suites.checks.values() if check.status == "skipped"}
-    # The model's checks ask for a clock that stands first.
     assert reasons == {
         "needs the provider state node; give --provider-states",
-        "needs a clock that stands (exact milliseconds)",
+        "needs the provider state advance-time",
     }
 
 

@@ -89,8 +89,10 @@ def test_the_verdict(result, verdict, exit_status):
     assert (result.verdict, result.exit_status) == (verdict, exit_status)
 
 
-def test_a_failure_is_told_once_under_its_first_rule():
+def test_a_failure_is_told_once_under_its_narrowest_rule():
     result = run(check("failed", SEED, DECISION), check("passed", SEED))
+    assert [(rule.rule.id, failed.status) for rule, failed in result.failures()] == [(DECISION, "failed")]
+    result = run(check("failed", SEED, DECISION))
     assert [(rule.rule.id, failed.status) for rule, failed in result.failures()] == [(SEED, "failed")]
 
 

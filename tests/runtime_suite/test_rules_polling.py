@@ -163,6 +163,10 @@ def test_polls_that_come_too_soon_are_told(more: dict[str, Any], rules: set[str]
     assert "0.59 s" in paced(0.6, **more).said("RT-SCHED-60").broken[0].actual
 
 
+def test_polls_that_are_answered_at_once_are_judged_like_others() -> None:
+    assert paced(0.1, took=0.0002).failing() == {"RT-SCHED-07", "RT-SCHED-60"}
+
+
 def test_the_wait_counts_from_the_answer() -> None:
     tape = Tape(poll=1.0).poll(at=1.0, took=0.9).poll(at=2.0)
     assert tape.failing() == {"RT-SCHED-07", "RT-SCHED-60"}

@@ -218,8 +218,10 @@ def _waits(history: History, which: Callable[[Call], bool], what: str) -> Iterat
     answered = sorted(history.polls, key=lambda poll: poll.ended)
     for poll in history.polls:
         at = bisect_right(answered, poll.sent + 0.001, key=lambda poll: poll.ended)
+        if at and answered[at - 1] is poll:  # it was answered in less than that millisecond
+            at -= 1
         before = answered[at - 1] if at else None
-        if before is None or before is poll or not which(before) or not same_life(history, before.ended, poll.sent):
+        if before is None or not which(before) or not same_life(history, before.ended, poll.sent):
             continue
         gap = poll.sent - before.ended
         if gap < least - _SLACK:
