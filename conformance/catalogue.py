@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from conformance.systems import SYSTEMS
 
@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from conformance.systems import System
+
+
+RUNTIME = "runtime:"
+"""What the ids of monitors, and of the example Runtime's faults, begin with where they stand beside the servers'."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +53,22 @@ def monitors_by_rule() -> dict[str, str]:
     """The monitor of each rule that is judged by what a Runtime sends."""
     from contract_tests.runtime.monitors import monitors
 
-    return {rule: f"runtime:{monitor.name}" for rule, monitor in monitors().items()}
+    return {rule: f"{RUNTIME}{monitor.name}" for rule, monitor in monitors().items()}
+
+
+def runtime_faults() -> dict[str, dict[str, Any]]:
+    """Every fault of the example Runtime, as its ``listed()`` gives it, by its id."""
+    from conformance.examples.python_runtime.faults import listed
+
+    return {f"{RUNTIME}{fault['name']}": fault for fault in listed()}
 
 
 def runtime_faults_by_rule() -> dict[str, list[str]]:
     """The faults of the example Runtime that name each rule."""
-    from conformance.examples.python_runtime.faults import listed
-
     found: dict[str, list[str]] = {}
-    for fault in listed():
+    for id_, fault in runtime_faults().items():
         for rule in fault["rules"]:
-            found.setdefault(rule, []).append(f"runtime:{fault['name']}")
+            found.setdefault(rule, []).append(id_)
     return found
 
 

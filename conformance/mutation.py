@@ -197,4 +197,9 @@ def side_by_side(
 
 def chosen(mutants: Iterable[Mutant], globs: Sequence[str]) -> list[Mutant]:
     """The faults whose id matches one of the globs; all of them without globs."""
-    return [mutant for mutant in mutants if not globs or any(fnmatchcase(mutant.id, glob) for glob in globs)]
+    return [mutant for mutant in mutants if matches(mutant.id, globs)]
+
+
+def matches(id_: str, globs: Sequence[str]) -> bool:
+    """Whether an id matches one of the globs; without globs each one does."""
+    return not globs or any(fnmatchcase(id_, glob) for glob in globs)

@@ -6,13 +6,13 @@ import asyncio
 import json
 import os
 import sys
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from conformance import generated as generated_
 from conformance import mutation, reference, traceability
+from conformance.catalogue import runtime_faults
 from conformance.cli import config_option
 from conformance.commands.options import reports
 from conformance.commands.running import interruptible, progress
@@ -125,7 +125,7 @@ def run_mutants(
         raise click.ClickException(f"the reference server does not run: {error}") from None
     if record:
         found = {verdict.id: traceability.Detection.of(verdict) for verdict in verdicts}
-        traceability.record(found, {*registry(), *runtimes.faults()})
+        traceability.record(found, {*registry(), *runtime_faults()})
     rows = [_row(verdict) for verdict in verdicts]
     told: Any = rows
     if asked:
@@ -151,8 +151,7 @@ def _asked(only: tuple[str, ...], kinds: tuple[str, ...]) -> tuple[list[Mutant],
 
 def _runtime_faults(only: tuple[str, ...]) -> dict[str, dict[str, Any]]:
     """The example Runtime's faults that are asked for."""
-    found = runtimes.faults()
-    return {id_: fault for id_, fault in found.items() if not only or any(fnmatchcase(id_, glob) for glob in only)}
+    return {id_: fault for id_, fault in runtime_faults().items() if mutation.matches(id_, only)}
 
 
 def _kinds(kinds: tuple[str, ...]) -> list[str]:

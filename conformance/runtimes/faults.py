@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import conformance
-from conformance.examples.python_runtime.faults import listed
+from conformance.catalogue import RUNTIME, runtime_faults
 from conformance.mutation import Verdict
 from conformance.results import CheckResult, judge_rules, narrowest_first
 from conformance.runtimes.judged import judged
@@ -21,8 +21,6 @@ from contract_tests.runtime.stage import Scenario, Timing, all_scenarios
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
-PREFIX = "runtime:"
-"""Of the ids of these faults, where they stand beside the servers'."""
 EXAMPLE = [sys.executable, "-P", str(Path(conformance.__file__).parent / "examples/python_runtime/__main__.py")]
 """How the example is started."""
 LOCK = 3.0
@@ -33,52 +31,46 @@ AT_ONCE = 10
 _START = 15.0
 
 
-def faults() -> dict[str, dict[str, Any]]:
-    """Every fault of the example as ``listed()`` gives it, by its id."""
-    return {f"{PREFIX}{fault['name']}": fault for fault in listed()}
-
-
 def scenarios_for(rules: Sequence[str]) -> list[Scenario]:
     """The scenarios that are made for the first of the rules that has some: quick ones first."""
     found = [scenario for scenario in all_scenarios().values() if rules[0] in scenario.rules]
     return sorted(found, key=lambda scenario: (scenario.slow, len(scenario.rules)))
 
 
-async def verdicts(ids: Sequence[str], *, whole: bool = False, at_once: int = AT_ONCE) -> AsyncIterator[Verdict]:
+async def verdicts(ids: Sequence[str]) -> AsyncIterator[Verdict]:
     """What the monitors said of each fault, in the order in which they are done.
 
-    A fault is played through the scenarios that are made for its rules, up to the first that shows one of them; with
-    ``whole`` through every scenario. Raises :class:`conformance.reference.ReferenceFailed`.
+    A fault is played through the scenarios that are made for its rules, up to the first that shows one of them.
+    Raises :class:`conformance.reference.ReferenceFailed`.
     """
-    known, room = faults(), asyncio.Semaphore(at_once if not whole else 1)
+    known, room = runtime_faults(), asyncio.Semaphore(AT_ONCE)
     async with playground() as ground:
 
         async def one(id_: str) -> Verdict:
             async with room:
-                return await _verdict(ground, id_, known[id_], whole=whole)
+                return await _verdict(ground, id_, known[id_])
 
         for done in asyncio.as_completed([one(id_) for id_ in ids]):
             yield await done
 
 
-async def _verdict(ground: Playground, id_: str, fault: dict[str, Any], *, whole: bool) -> Verdict:
+async def _verdict(ground: Playground, id_: str, fault: dict[str, Any]) -> Verdict:
     began = time.monotonic()
     command = Command([*EXAMPLE, "--fault", fault["name"]])
     rules: tuple[str, ...] = tuple(fault["rules"])
     checks: list[CheckResult] = []
     problems: dict[str, None] = {}
-    scenarios = scenarios_for(rules)
-    for round_ in [list(all_scenarios().values())] if whole else [[scenario] for scenario in scenarios]:
-        for played in await ground.play(round_, command, TIMING, Pace(start=_START)):
-            problems.update(dict.fromkeys(played.problems))
-            checks += judged(played.log, monitors())
+    for scenario in scenarios_for(rules):
+        [played] = await ground.play([scenario], command, TIMING, Pace(start=_START))
+        problems.update(dict.fromkeys(played.problems))
+        checks += judged(played.log, monitors())
         if set(rules) & set(_broken(checks)):
             break
     problems.update({f"{check.id}: {check.message}": None for check in checks if check.set_up_failed})
     broken = _broken(checks)
     problem = None if broken else "; ".join(problems) or None
     seconds = round(time.monotonic() - began, 3)
-    failed = {f"{PREFIX}{check.family}": tuple(check.requirements) for check in checks if check.status == "failed"}
+    failed = {f"{RUNTIME}{check.family}": tuple(check.requirements) for check in checks if check.status == "failed"}
     return Verdict(id_, fault["doc"], rules, broken, problem, seconds, tuple(failed.items()))
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 from mock_server.engine import Engine
 from mock_server.faults.edits import machine, part, put, set_step, several
+from mock_server.faults.races import ReadsFirst
 from mock_server.mutants import Mutant
 from mock_server.runtime_api import RuntimeApi
 
@@ -20,18 +20,14 @@ if TYPE_CHECKING:
 HELD = ("locked", "running")
 
 
-class CountsEach(Engine):
+class CountsEach(ReadsFirst):
     """Reads who holds the job, lets others in, then writes: failures at the same moment are all taken."""
 
-    async def operate(self, operation_id: str, *, caller: str, path: Mapping[str, Any], body: Any) -> Outcome:
-        if operation_id != "failJob":
-            return await super().operate(operation_id, caller=caller, path=path, body=body)
-        before = await self.store.get("Job", path["jobId"])
-        await asyncio.sleep(0.002)
-        outcome = await super().operate(operation_id, caller=caller, path=path, body=body)
-        if before is not None and before["lockedBy"] == caller and outcome.answer == "LOCK_NOT_HELD":
+    operation = "failJob"
+
+    def believe(self, before: Row, outcome: Outcome, caller: str) -> None:
+        if before["lockedBy"] == caller and outcome.answer == "LOCK_NOT_HELD":
             outcome.answer = 200
-        return outcome
 
 
 class RepeatIsFine(Engine):

@@ -76,6 +76,15 @@ class StaysBusy(Scheduler):
         return super()._note(row)
 
 
+RETRIES_CANCELLED = machine("timers", "retry-due", "from", value=["failed", "cancelled"])
+
+
+def revived(which: str) -> Callable[[dict[str, Any]], None]:
+    """Jobs of which this expression is true are retried 30 s after their end, the others as is right."""
+    due = machine("timers", "retry-due", "at", value=f"{which} ? job.finishedAt + 30000 : job.nextRetryAt")
+    return several(RETRIES_CANCELLED, due)
+
+
 FAULTS = (
     Mutant(
         "hub-cancel.noted",
@@ -174,38 +183,19 @@ FAULTS = (
         "hub-cancel.revived",
         "the retry that was to come revives a cancelled job",
         ("HUB-CANCEL-51", "HUB-CANCEL-55", "HUB-FAIL-09"),
-        edit=several(
-            abort(nextRetryAt="job.nextRetryAt"),
-            machine("timers", "retry-due", "from", value=["failed", "cancelled"]),
-        ),
+        edit=several(abort(nextRetryAt="job.nextRetryAt"), RETRIES_CANCELLED),
     ),
     Mutant(
         "hub-cancel.retried",
         "a cancelled job is retried after 30 s, as one that failed",
         ("HUB-FAIL-09", "HUB-CANCEL-51"),
-        edit=several(
-            machine("timers", "retry-due", "from", value=["failed", "cancelled"]),
-            machine(
-                "timers",
-                "retry-due",
-                "at",
-                value="job.status == 'cancelled' ? job.finishedAt + 30000 : job.nextRetryAt",
-            ),
-        ),
+        edit=revived("job.status == 'cancelled'"),
     ),
     Mutant(
         "hub-cancel.revived-quietly",
         "a cancelled job is revived after a while, though no retry was told",
         ("HUB-CANCEL-51", "HUB-FAIL-09"),
-        edit=several(
-            machine("timers", "retry-due", "from", value=["failed", "cancelled"]),
-            machine(
-                "timers",
-                "retry-due",
-                "at",
-                value="job.status == 'cancelled' && job.lastError != null ? job.finishedAt + 30000 : job.nextRetryAt",
-            ),
-        ),
+        edit=revived("job.status == 'cancelled' && job.lastError != null"),
     ),
     Mutant(
         "hub-cancel.says-next",

@@ -14,6 +14,7 @@ from mock_server.app import disconnected
 from mock_server.calls import Answer, Disconnected
 from mock_server.engine import Engine
 from mock_server.faults.edits import add_step, machine, part, poll_list, set_step
+from mock_server.faults.races import WINDOW, ReadsFirst
 from mock_server.mutants import Mutant
 from mock_server.runtime_api import RuntimeApi
 from mock_server.store import Change
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from mock_server.executor import Outcome
     from mock_server.store import Due, QueueQuery, Row
 
-WINDOW = 0.003
-"""Real seconds between a read and the write that goes by it."""
 PAGE = 200
 """Jobs that a sweeper looks at."""
 AGAIN = 1000
@@ -44,18 +43,14 @@ async def left(call: Call, seconds: float = 0.02) -> bool:
     return True
 
 
-class LoserBreaks(Engine):
+class LoserBreaks(ReadsFirst):
     """Reads that the job is free, lets others in, then writes: the database refuses it, and nobody expects that."""
 
-    async def operate(self, operation_id: str, *, caller: str, path: Mapping[str, Any], body: Any) -> Outcome:
-        if operation_id != "lockJob":
-            return await super().operate(operation_id, caller=caller, path=path, body=body)
-        before = await self.store.get("Job", path["jobId"])
-        await asyncio.sleep(WINDOW)
-        outcome = await super().operate(operation_id, caller=caller, path=path, body=body)
-        if before is not None and before["status"] == "pending" and outcome.answer == "JOB_ALREADY_LOCKED":
+    operation = "lockJob"
+
+    def believe(self, before: Row, outcome: Outcome, caller: str) -> None:
+        if before["status"] == "pending" and outcome.answer == "JOB_ALREADY_LOCKED":
             raise RuntimeError("could not serialize access due to concurrent update")
-        return outcome
 
 
 class RenewsWhatWasHeld(Engine):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 from mock_server.engine import Engine
 from mock_server.faults.edits import add_step, machine, part, put, set_step, several, step
+from mock_server.faults.races import ReadsFirst
 from mock_server.mutants import Mutant
 from mock_server.runtime_api import RuntimeApi
 from mock_server.store import Change
@@ -53,30 +53,25 @@ class Overwrites(Engine):
         return outcome
 
 
-class ReadThenWrite(Engine):
+class ReadThenWrite(ReadsFirst):
     """Reads whether there is a result, lets others in, then writes: whoever saw none is answered 201."""
 
-    async def operate(self, operation_id: str, *, caller: str, path: Mapping[str, Any], body: Any) -> Outcome:
-        if operation_id != "submitResult":
-            return await super().operate(operation_id, caller=caller, path=path, body=body)
-        before = await self.store.get("Job", path["jobId"])
-        await asyncio.sleep(0.002)
-        outcome = await super().operate(operation_id, caller=caller, path=path, body=body)
-        if before is not None and before["status"] in HELD and outcome.answer in (200, "RESULT_ALREADY_EXISTS"):
-            outcome.answer = 201
-        return outcome
+    operation = "submitResult"
+
+    def believe(self, before: Row, outcome: Outcome, caller: str) -> None:
+        if before["status"] in HELD and outcome.answer in (200, "RESULT_ALREADY_EXISTS"):
+            self.second(outcome)
+
+    def second(self, outcome: Outcome) -> None:
+        """What becomes of one that comes second, and saw no result."""
+        outcome.answer = 201
 
 
-class UniqueViolation(Engine):
-    """As :class:`ReadThenWrite`, but the database's unique index refuses the second row, which nobody expects."""
+class UniqueViolation(ReadThenWrite):
+    """The database's unique index refuses the second row, which nobody expects."""
 
-    async def operate(self, operation_id: str, *, caller: str, path: Mapping[str, Any], body: Any) -> Outcome:
-        before = await self.store.get("Job", path["jobId"]) if operation_id == "submitResult" else None
-        await asyncio.sleep(0.002 if operation_id == "submitResult" else 0)
-        outcome = await super().operate(operation_id, caller=caller, path=path, body=body)
-        if before is not None and before["status"] in HELD and outcome.answer in (200, "RESULT_ALREADY_EXISTS"):
-            raise RuntimeError("duplicate key value violates unique constraint")
-        return outcome
+    def second(self, outcome: Outcome) -> None:
+        raise RuntimeError("duplicate key value violates unique constraint")
 
 
 class Completed(Engine):

@@ -50,6 +50,7 @@ def mutated(edit: Edit, contract: Contract) -> Contract:
     return Contract(contract.name, document)
 
 
+@cache
 def declared() -> dict[str, str]:
     """The mutants that are declared equivalent, each with the argument, from ``equivalents.yaml``."""
     return _reasons(DECLARED)

@@ -18,8 +18,8 @@ import pytest
 
 import conformance
 from conformance.processes import python
+from conformance.runtimes.faults import EXAMPLE
 
-EXAMPLE = [sys.executable, "-P", str(Path(conformance.__file__).parent / "examples/python_runtime/__main__.py")]
 SCHEMA = json.loads((Path(conformance.__file__).parent / "schemas" / "report.schema.json").read_text("utf-8"))
 SHORT = ("--timing", "lock=3")
 ONE = (*SHORT, "--scenario", "polling.empty-queue")

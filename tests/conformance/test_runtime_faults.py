@@ -10,8 +10,9 @@ from collections.abc import Iterable
 
 import pytest
 
+from conformance.catalogue import runtime_faults
 from conformance.mutation import Verdict
-from conformance.runtimes.faults import EXAMPLE, TIMING, faults, verdicts
+from conformance.runtimes.faults import EXAMPLE, TIMING, verdicts
 from conformance.runtimes.judged import judged
 from conformance.runtimes.playing import Command, Pace, playground
 from contract_tests.runtime.monitors import monitors
@@ -39,7 +40,7 @@ def missed(found: dict[str, Verdict]) -> list[str]:
 def test_faults_seen_in_the_field_are_told_by_a_rule_that_they_name():
     """One fault for each row of field reports, and every seventh of the others."""
     rows: dict[str, str] = {}
-    known = faults()
+    known = runtime_faults()
     for id_, fault in known.items():
         for row in fault["rows"]:
             rows.setdefault(row, id_)
@@ -50,7 +51,7 @@ def test_faults_seen_in_the_field_are_told_by_a_rule_that_they_name():
 
 @pytest.mark.soak
 def test_every_fault_is_told_by_a_rule_that_it_names():
-    known = faults()
+    known = runtime_faults()
     found = judged_faults(known)
     assert found.keys() == known.keys()
     assert missed(found) == []

@@ -9,9 +9,9 @@ import pytest
 from test_command import contract
 
 from conformance import traceability
+from conformance.catalogue import runtime_faults
 from conformance.mutation import Verdict
 from conformance.results import CheckResult, RuleResult, narrowest_first
-from conformance.runtimes.faults import faults as runtime_faults
 from conformance.systems import SYSTEMS
 from mock_server.mutants import registry
 
